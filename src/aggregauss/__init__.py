@@ -1,0 +1,44 @@
+"""Aggregauss: Gaussian processes for data that arrive aggregated.
+
+Counts by district, means by age band, integrals by sensor window go in; the fine-scale function underneath comes out,
+with its uncertainty.
+"""
+
+import jax
+
+jax.config.update("jax_enable_x64", True)  # covariance matrices are not to be factorised in single precision
+
+from aggregauss.inference import EP, Exact, Posterior, Prediction  # noqa: E402
+from aggregauss.kernels import (  # noqa: E402
+    RBF,
+    ConstantKernel,
+    Cosine,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+    White,
+    cov,
+    explain,
+)
+from aggregauss.latent import Constant, LinearMean, NonNegative, Zero  # noqa: E402
+from aggregauss.likelihoods import Gaussian, LaplaceNoise  # noqa: E402
+from aggregauss.models import GP  # noqa: E402
+from aggregauss.parameters import fixed, param, parameters  # noqa: E402
+from aggregauss.priors import Gamma, HalfNormal, InverseGamma, LogNormal, Normal  # noqa: E402
+from aggregauss.supports import (  # noqa: E402
+    Bags,
+    Boxes,
+    Intervals,
+    Points,
+    Polygons,
+    Polytopes,
+    Product,
+    Support,
+    concatenate,
+)
+
+__version__ = "0.1.0"

@@ -1,0 +1,81 @@
+"""Sentences for bad input: what is wrong, where, what was expected, what to do."""
+
+from typing import Any
+
+import numpy as np
+
+
+def as_vector(x: Any, who: str, name: str, length: int | None = None) -> np.ndarray:
+    """A finite float64 vector, or a sentence that says which row is not."""
+    array = _numeric(x, who, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim == 0:
+        array = array[None]
+    if array.ndim != 1:
+        raise ValueError(f'{who}: "{name}" must be one number per row, but it has shape {array.shape}.')
+    if length is not None and len(array) != length:
+        raise ValueError(
+            f'{who}: "{name}" must have one value per row, but it has {len(array)} values for {length} rows.'
+        )
+    return _finite(array, who, name)
+
+
+def as_matrix(x: Any, who: str, name: str) -> np.ndarray:
+    """A finite float64 matrix with one row per location; a flat list means one dimension."""
+    array = _numeric(x, who, name)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(
+            f'{who}: "{name}" must be a table with one row per location and one column per dimension, '
+            f"but it has shape {array.shape}."
+        )
+    if len(array) == 0:
+        raise ValueError(f'{who}: "{name}" is empty. Give at least one row.')
+    return _finite(array, who, name)
+
+
+def one_of(value: Any, options: tuple[str, ...], who: str, name: str) -> Any:
+    """`value`, when it is one of the options."""
+    if value not in options:
+        listed = " or ".join(f'"{option}"' for option in options)
+        raise ValueError(f'{who}: "{name}" must be {listed}, but got {value!r}.')
+    return value
+
+
+def whole_number(value: Any, who: str, name: str, least: int = 1) -> int:
+    """`value` as an int of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f'{who}: "{name}" must be a whole number of at least {least}, but got {value!r}.')
+    return int(value)
+
+
+def first_bad(bad: np.ndarray) -> tuple[int, ...]:
+    """Index of the first True."""
+    return tuple(int(i) for i in np.argwhere(bad)[0])
+
+
+def place(index: tuple[int, ...]) -> str:
+    """An index in words."""
+    return f"row {index[0]}" + (f", dimension {index[1]}" if len(index) > 1 else "")
+
+
+def _numeric(x: Any, who: str, name: str) -> np.ndarray:
+    try:
+        return np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f'{who}: "{name}" must hold numbers only, in rows of equal length. Convert or drop what is not.'
+        ) from None
+
+
+def _finite(array: np.ndarray, who: str, name: str) -> np.ndarray:
+    bad = ~np.isfinite(array)
+    if bad.any():
+        index = first_bad(bad)
+        raise ValueError(
+            f'{who}: "{name}" must be finite, but {place(index)} is {array[index]}. '
+            f"Remove or fill in the {bad.sum()} such value(s); close open-ended classes at a finite bound."
+        )
+    return array

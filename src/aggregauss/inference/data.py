@@ -1,0 +1,94 @@
+"""Observations, checked and arranged for the device."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from aggregauss.checks import as_vector, first_bad
+from aggregauss.latent.means import Moments, moments
+from aggregauss.supports.layout import Layout, layout
+from aggregauss.supports.support import Support
+
+
+class Data(eqx.Module):
+    """What an objective needs: where, what, and how noisy."""
+
+    layout: Layout
+    moments: Moments
+    y: Float[Array, " n"]
+    noise_variance: Float[Array, " n"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Observations:
+    """Supports with their observed values and known noise variances, on the host."""
+
+    support: Support
+    y: np.ndarray
+    noise_variance: np.ndarray
+
+    def on_device(self) -> Data:
+        """The same as arrays in tiles."""
+        return Data(
+            layout(self.support), moments(self.support), jnp.asarray(self.y), jnp.asarray(self.noise_variance)
+        )
+
+    @property
+    def density(self) -> np.ndarray:
+        """Each observation as a level of the latent function: totals over their mass, means as they are."""
+        return self.y / self.support.integrate(np.ones(len(self.support.owner)))
+
+
+def observe(support: Any, y: Any, noise_variance: Any) -> Observations:
+    """Checked observations; a pandas Series is aligned with the labels of the support."""
+    if not isinstance(support, Support):
+        raise TypeError(
+            f'fit: "support" must be a batch of supports such as Points, Intervals or Bags, but got '
+            f"{type(support).__name__}. Wrap point locations as Points(X)."
+        )
+    values = as_vector(_aligned(support, y), "fit", "y", len(support))
+    if noise_variance is None:
+        noise = np.zeros(len(support))
+    else:
+        given = np.broadcast_to(noise_variance, len(support)) if np.ndim(noise_variance) == 0 else noise_variance
+        noise = as_vector(given, "fit", "noise_variance", len(support))
+    if (noise < 0).any():
+        row = first_bad(noise < 0)[0]
+        raise ValueError(f'fit: "noise_variance" must not be negative, but row {row} is {noise[row]}.')
+    return Observations(support, values, noise)
+
+
+def refuse_duplicates(observations: Observations) -> None:
+    """Two noise-free observations of the same support either contradict each other or say the same thing twice."""
+    support = observations.support
+    exact = np.flatnonzero(observations.noise_variance == 0)
+    seen: dict[bytes, int] = {}
+    atoms = np.split(
+        np.column_stack([support.center, support.width, support.effective_weight]), np.cumsum(support.atom_counts)[:-1]
+    )
+    for row in exact:
+        key = atoms[row].tobytes()
+        if key in seen:
+            raise ValueError(
+                f"fit: rows {seen[key]} and {row} observe the same support without noise, so their covariance is "
+                "singular. Merge them, give noise_variance, or let Gaussian() learn a noise variance."
+            )
+        seen[key] = int(row)
+
+
+def _aligned(support: Support, y: Any) -> Any:
+    index = getattr(y, "index", None)
+    if support.labels is None or index is None or not hasattr(y, "reindex"):
+        return y
+    missing = set(support.labels) - set(index)
+    extra = set(index) - set(support.labels)
+    if not missing and not extra:
+        return y.reindex(support.labels)
+    if list(index) == list(range(len(index))):
+        return y  # a default index carries no names
+    side, name = ("supports", next(iter(missing))) if missing else ('"y"', next(iter(extra)))
+    raise ValueError(f'fit: "y" and the supports must name the same rows, but "{name}" is only in the {side}.')

@@ -1,0 +1,99 @@
+"""L-BFGS on a compiled objective, from several starts."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.optimize import minimize
+from tqdm.auto import tqdm
+
+from aggregauss.parameters import bounds, log_prior, pack, settled, unpack
+
+M = TypeVar("M")
+Objective = Callable[[Any, Any], Float[Array, ""]]
+UNACCEPTABLE = 1e25  # what a point where the objective is not finite costs
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One search: where it ended, how good that is, and how it went."""
+
+    objective: float
+    iterations: int
+    evaluations: int
+    converged: bool
+    message: str
+    path: tuple[float, ...]
+
+
+def maximise(
+    objective: Objective, data: Any, starts: list[M], *, max_iterations: int, tolerance: float, progress: bool
+) -> tuple[M, tuple[Run, ...]]:
+    """The best model found from any start, and a record of every run.
+
+    `objective(model, data)` is a log evidence; log priors are added here.
+    """
+    template = starts[0]
+    if pack(template).size == 0:
+        value = float(_value(objective, template, data))
+        return template, (Run(value, 0, 1, True, "nothing to learn", (value,)),)
+    runs, ends = [], []
+    bar = tqdm(total=len(starts), desc="fit", unit="start", delay=2.0, leave=False, disable=not progress)
+    with bar:
+        for start in starts:
+            run, vector = _search(objective, data, template, start, max_iterations, tolerance, bar)
+            runs.append(run)
+            ends.append(vector)
+            bar.update()
+    best = int(np.argmax([run.objective for run in runs]))
+    if not np.isfinite(runs[best].objective) or runs[best].objective <= -UNACCEPTABLE:
+        raise FloatingPointError(
+            "fit: the log marginal likelihood was not finite at any start. Look for observations of wildly different "
+            "sizes, or give starting values or bounds with ag.param(value, bounds=(low, high))."
+        )
+    return settled(unpack(template, jnp.asarray(ends[best]))), tuple(runs)
+
+
+def _search(
+    objective: Objective, data: Any, template: Any, start: Any, max_iterations: int, tolerance: float, bar: tqdm
+) -> tuple[Run, np.ndarray]:
+    path: list[float] = []
+
+    def cost(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = (np.asarray(x) for x in _value_and_grad(objective, vector, template, data))
+        path.append(float(value))
+        bar.set_postfix(objective=f"{path[-1]:.4f}", refresh=False)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            return UNACCEPTABLE, np.zeros_like(vector)
+        return -float(value), -gradient
+
+    low, high = bounds(start)
+    result = minimize(
+        cost,
+        np.clip(np.asarray(pack(start)), low, high),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=list(zip(low, high)),
+        options={"maxiter": max_iterations, "ftol": tolerance, "gtol": 1e-6, "maxfun": 20 * max_iterations},
+    )
+    run = Run(-float(result.fun), int(result.nit), len(path), bool(result.success), str(result.message), tuple(path))
+    return run, np.asarray(result.x)
+
+
+@eqx.filter_jit
+def _value_and_grad(objective: Objective, vector: Array, template: Any, data: Any) -> tuple[Array, Array]:
+    def value(vector: Array) -> Array:
+        model = unpack(template, vector)
+        return objective(model, data) + log_prior(model)
+
+    return jax.value_and_grad(value)(jnp.asarray(vector))
+
+
+@eqx.filter_jit
+def _value(objective: Objective, model: Any, data: Any) -> Array:
+    return objective(model, data) + log_prior(model)

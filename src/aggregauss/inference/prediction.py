@@ -1,0 +1,106 @@
+"""What a posterior says about some supports."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+from scipy.special import ndtr
+
+from aggregauss.marginals import GaussianMarginals, Marginals, NoisyMarginals
+from aggregauss.supports.support import Support
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Prediction:
+    """Predictive distributions, one for each support, with their joint distribution on request."""
+
+    marginals: Marginals
+    support: Support
+    joint: Callable[[], tuple[np.ndarray, np.ndarray]]  # mean and covariance of the latent values
+    kind: str
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Expected values."""
+        return self.marginals.mean
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Variances."""
+        return self.marginals.variance
+
+    @property
+    def std(self) -> np.ndarray:
+        """Standard deviations."""
+        return np.sqrt(self.variance)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance matrix over all supports; computed when it is first asked for."""
+        return self._covariance
+
+    def quantile(self, p: float) -> np.ndarray:
+        """The value that each number stays below with probability p."""
+        if not 0.0 < p < 1.0:
+            raise ValueError(f'quantile: "p" must lie strictly between 0 and 1, but got {p}.')
+        return self.marginals.quantile(p)
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the central intervals of the given probability."""
+        if not 0.0 < level < 1.0:
+            raise ValueError(f'interval: "level" must lie strictly between 0 and 1, but got {level}.')
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+    def exceedance(self, threshold: float | np.ndarray) -> np.ndarray:
+        """P(value > threshold)."""
+        return 1.0 - self.marginals.cdf(np.broadcast_to(threshold, self.mean.shape))
+
+    def log_density(self, y: Any) -> np.ndarray:
+        """Log predictive density at `y`, elementwise; for normal predictions."""
+        if not isinstance(self.marginals, GaussianMarginals):
+            raise TypeError(f"log_density: known for normal predictions, not for {type(self.marginals).__name__}.")
+        z = (np.asarray(y) - self.mean) / self.std
+        return -0.5 * z**2 - np.log(self.std) - 0.5 * np.log(2 * np.pi)
+
+    def sample(self, key: Any = 0, n: int = 1) -> np.ndarray:
+        """`n` joint draws, shape (n, len(support)); `key` is an integer seed or a JAX key.
+
+        Where the marginals are not normal, the draws have those marginals and the normal dependence (a copula).
+        """
+        key = jax.random.key(key) if isinstance(key, int) else key
+        mean, covariance = self.joint()
+        if isinstance(self.marginals, GaussianMarginals):
+            covariance = self._covariance
+        z = np.asarray(jax.random.normal(key, (n, len(mean))))
+        values, vectors = np.linalg.eigh(covariance)
+        draws = z @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        if isinstance(self.marginals, GaussianMarginals):
+            return mean + draws
+        sd = np.sqrt(np.diag(covariance))
+        return self.marginals.quantile(np.clip(ndtr(draws / sd), 1e-12, 1 - 1e-12))
+
+    def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
+        """A table with mean, standard deviation and the ends of the central intervals."""
+        import pandas as pd
+
+        lower, upper = self.interval(level)
+        columns = {"mean": self.mean, "std": self.std, "lower": lower, "upper": upper}
+        return pd.DataFrame(columns, index=None if self.support.labels is None else pd.Index(self.support.labels))
+
+    def __len__(self) -> int:
+        return len(self.support)
+
+    def __repr__(self) -> str:
+        return f"Prediction of {self.support!r}, kind={self.kind!r}"
+
+    @property
+    def _covariance(self) -> np.ndarray:
+        _, latent = self.joint()
+        if isinstance(self.marginals, NoisyMarginals | GaussianMarginals):
+            return latent + np.diag(np.maximum(self.variance - np.diag(latent), 0.0))
+        return latent

@@ -1,0 +1,6 @@
+"""What the latent function is made of besides its kernel: means and constraints."""
+
+from aggregauss.latent.constraints import NonNegative
+from aggregauss.latent.means import Constant, LinearMean, Mean, Zero
+
+__all__ = ["Constant", "LinearMean", "Mean", "NonNegative", "Zero"]

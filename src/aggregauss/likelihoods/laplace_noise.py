@@ -1,0 +1,51 @@
+"""Laplace noise, as the Laplace mechanism of differential privacy adds it: y = f + e + g, p(e) = exp(-|e|/b) / (2b).
+
+g ~ N(0, σ²) is ordinary noise beside it. With s² the variance of f plus σ², and d = y - m,
+
+    Z = (1/2b) [ e^{-d/b + s²/2b²} Φ(d/s - s/b) + e^{d/b + s²/2b²} Φ(-d/s - s/b) ].
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import log_ndtr
+from jaxtyping import Array, Float
+
+from aggregauss.likelihoods.likelihood import Likelihood
+from aggregauss.parameters import Param, fixed, parameter
+from aggregauss.marginals import LaplaceMarginals, Marginals
+
+
+class LaplaceNoise(Likelihood):
+    """Laplace noise of known `scale` b (a number or one for each observation) beside normal noise of learned variance.
+
+    >>> import aggregauss as ag
+    >>> likelihood = ag.LaplaceNoise(scale=1 / 0.1)  # a histogram released with epsilon = 0.1
+    """
+
+    scale: Float[Array, "..."] = parameter()
+    variance: Float[Array, ""] = parameter(role="noise")
+
+    def __init__(self, scale: Any, variance: Any = None):
+        self._declare(scale=scale if isinstance(scale, Param) else fixed(scale), variance=variance)
+
+    def log_prob(self, y: Float[Array, "..."], f: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log p(y | f), the ordinary noise integrated out."""
+        plain = -jnp.abs(y - f) / self.scale - jnp.log(2 * self.scale)
+        return jnp.where(self.variance > 0, self.log_smoothed(y, f, jnp.zeros_like(f)), plain)
+
+    def log_smoothed(
+        self, y: Float[Array, "..."], mean: Float[Array, "..."], variance: Float[Array, "..."]
+    ) -> Float[Array, "..."]:
+        """log Z."""
+        b, total = self.scale, jnp.maximum(variance + self.variance, 1e-30)
+        d, s = y - mean, jnp.sqrt(total)
+        below = -d / b + log_ndtr(d / s - s / b)
+        above = d / b + log_ndtr(-d / s - s / b)
+        return jnp.logaddexp(below, above) + total / (2 * b**2) - jnp.log(2 * b)
+
+    def observation(self, mean: np.ndarray, variance: np.ndarray) -> Marginals:
+        """Normal plus Laplace."""
+        normal, scale = np.asarray(variance + self.variance), np.broadcast_to(self.scale, mean.shape)
+        return LaplaceMarginals(mean, normal + 2 * scale**2, normal, scale)
