@@ -1,60 +1,66 @@
-"""The one home of matrix factorisations, and the one owner of jitter."""
+"""The one home of matrix factorisations, and the one owner of jitter.
+
+Jitter is relative to each diagonal entry: totals over large supports and values at points share one matrix, and what is
+negligible beside the former would drown the latter.
+"""
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
-FIRST_JITTER, LAST_JITTER = 1e-13, 1e-4  # relative to the mean of the diagonal; each retry adds a hundredfold
+JITTER, MOST_JITTER = 1e-11, 1e-5
+
+
+def add_diagonal(K: Float[Array, "n n"], d: Float[Array, " n"]) -> Float[Array, "n n"]:
+    """K + diag(d), in one pass."""
+    return K + jnp.where(_rows(K) == _columns(K), d[:, None], 0.0)
 
 
 def factor(K: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """Lower Cholesky factor of the symmetric matrix whose lower triangle is given.
 
-    If K is not numerically positive definite, the smallest jitter of a short ladder that makes it so is added to its
-    diagonal. NaN if none does.
+    If K is not numerically positive definite, jitter is raised tenfold until it is; NaN if that is never enough.
     """
-    scale = jnp.mean(jnp.diagonal(K))
-
-    def attempt(jitter: Array) -> Array:
-        nudged = K + (jitter * scale) * jnp.eye(K.shape[0], dtype=K.dtype)
-        return jax.lax.linalg.cholesky(nudged, symmetrize_input=False)
 
     def failed(state: tuple[Array, Array]) -> Array:
         jitter, L = state
-        return jnp.isnan(L[-1, -1]) & (jitter <= LAST_JITTER)
+        return jnp.isnan(L[-1, -1]) & (jitter < MOST_JITTER)
 
     def retry(state: tuple[Array, Array]) -> tuple[Array, Array]:
-        jitter, _ = state
-        return 100.0 * jitter, attempt(jitter)
+        jitter = 10.0 * state[0]
+        return jitter, _cholesky(K, jitter)
 
-    first = jax.lax.linalg.cholesky(K, symmetrize_input=False)
-    return jax.lax.while_loop(failed, retry, (jnp.asarray(FIRST_JITTER, K.dtype), first))[1]
+    jitter = jnp.asarray(JITTER, K.dtype)
+    return jax.lax.while_loop(failed, retry, (jitter, _cholesky(K, jitter)))[1]
 
 
 @jax.custom_vjp
 def log_density(K: Float[Array, "n n"], r: Float[Array, " n"]) -> Float[Array, ""]:
-    """log N(r; 0, K), reading the lower triangle of K only."""
+    """log N(r; 0, K), reading the lower triangle of K only; NaN where K is not positive definite."""
     return _log_density_fwd(K, r)[0]
 
 
 def _log_density_fwd(K: Array, r: Array) -> tuple[Array, tuple[Array, Array]]:
-    L = factor(K)
+    L = _cholesky(K, jnp.asarray(JITTER, K.dtype))
     alpha = cho_solve((L, True), r)
-    value = -0.5 * r @ alpha - jnp.sum(jnp.log(jnp.diagonal(L))) - 0.5 * len(r) * jnp.log(2 * jnp.pi)
-    return value, (L, alpha)
+    return gaussian_log_density(L, r, alpha), (L, alpha)
 
 
 def _log_density_bwd(saved: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
     L, alpha = saved
-    n = len(alpha)
-    eye = jnp.eye(n, dtype=L.dtype)
-    gradient = alpha[:, None] * alpha[None, :] - cho_solve((L, True), eye)
-    halves = jnp.tril(jnp.ones_like(L)) - 0.5 * eye  # each entry below the diagonal stands for two
-    return g * gradient * halves, -g * alpha
+    gradient = alpha[:, None] * alpha[None, :] - lower_inverse(L)
+    i, j = _rows(L), _columns(L)
+    each = jnp.where(i > j, g, jnp.where(i == j, 0.5 * g, 0.0))  # an entry below the diagonal stands for two
+    return gradient * each, -g * alpha
 
 
 log_density.defvjp(_log_density_fwd, _log_density_bwd)
+
+
+def gaussian_log_density(L: Float[Array, "n n"], r: Float[Array, " n"], alpha: Float[Array, " n"]) -> Float[Array, ""]:
+    """log N(r; 0, L Lᵀ), given α = (L Lᵀ)⁻¹ r."""
+    return -0.5 * r @ alpha - jnp.sum(jnp.log(jnp.diagonal(L))) - 0.5 * len(r) * jnp.log(2 * jnp.pi)
 
 
 def lower_solve(L: Float[Array, "n n"], B: Float[Array, "n *m"]) -> Float[Array, "n *m"]:
@@ -62,6 +68,35 @@ def lower_solve(L: Float[Array, "n n"], B: Float[Array, "n *m"]) -> Float[Array,
     return solve_triangular(L, B, lower=True)
 
 
+def lower_inverse(L: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The lower triangle of (L Lᵀ)⁻¹, with zeros or rubbish above.
+
+    From row k on, columns k, k+1, ... of the inverse depend on the trailing block L[k:, k:] alone: taking the columns in
+    a few groups does less than half of the work of solving for the whole identity.
+    """
+    n = L.shape[0]
+    groups = 1 if n < 256 else 4
+    edges = [n * g // groups for g in range(groups + 1)]
+    columns = [
+        jnp.pad(cho_solve((L[k:, k:], True), jnp.eye(n - k, stop - k, dtype=L.dtype)), ((k, 0), (0, 0)))
+        for k, stop in zip(edges, edges[1:])
+    ]
+    return jnp.concatenate(columns, axis=1)
+
+
 def inverse_diagonal(L: Float[Array, "n n"]) -> Float[Array, " n"]:
     """The diagonal of (L Lᵀ)⁻¹."""
     return jnp.sum(lower_solve(L, jnp.eye(L.shape[0], dtype=L.dtype)) ** 2, axis=0)
+
+
+def _cholesky(K: Array, jitter: Array) -> Array:
+    nudged = jnp.where(_rows(K) == _columns(K), K * (1.0 + jitter), K)
+    return jax.lax.linalg.cholesky(nudged, symmetrize_input=False)
+
+
+def _rows(K: Array) -> Array:
+    return jax.lax.broadcasted_iota(jnp.int32, K.shape, 0)
+
+
+def _columns(K: Array) -> Array:
+    return jax.lax.broadcasted_iota(jnp.int32, K.shape, 1)

@@ -58,7 +58,7 @@ def log_evidence(model: Any, data: Data) -> Float[Array, ""]:
 
 def _noisy(model: Any, data: Data) -> Float[Array, "n n"]:
     noise = data.noise_variance + model.likelihood.variance
-    return gram(model.kernel, data.layout) + jnp.diag(noise)
+    return linalg.add_diagonal(gram(model.kernel, data.layout), noise)
 
 
 @eqx.filter_jit
@@ -66,8 +66,7 @@ def _solve(model: Any, data: Data) -> tuple[Gaussian, Float[Array, ""]]:
     residual = data.y - model.mean.integrate(data.moments)
     L = linalg.factor(_noisy(model, data))
     alpha = cho_solve((L, True), residual)
-    evidence = -0.5 * residual @ alpha - jnp.sum(jnp.log(jnp.diagonal(L))) - 0.5 * len(alpha) * jnp.log(2 * jnp.pi)
-    return Gaussian(alpha, L, jnp.ones_like(alpha)), evidence
+    return Gaussian(alpha, L, jnp.ones_like(alpha)), linalg.gaussian_log_density(L, residual, alpha)
 
 
 def _check(model: Any, observations: Observations) -> None:

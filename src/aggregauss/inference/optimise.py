@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.optimize import minimize
 from tqdm.auto import tqdm
 
 from aggregauss.parameters import bounds, log_prior, pack, settled, unpack
@@ -62,6 +61,8 @@ def maximise(
 def _search(
     objective: Objective, data: Any, template: Any, start: Any, max_iterations: int, tolerance: float, bar: tqdm
 ) -> tuple[Run, np.ndarray]:
+    from scipy.optimize import minimize  # slow to import
+
     path: list[float] = []
 
     def cost(vector: np.ndarray) -> tuple[float, np.ndarray]:

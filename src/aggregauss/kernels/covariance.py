@@ -92,8 +92,8 @@ def gram(kernel: Kernel, A: Layout) -> Float[Array, "n n"]:
     i, j = np.tril_indices(A.tiles)
     blocks = _over_pairs(lambda u, v: _tile_block(kernel, A.take(u), A.take(v)), i, j, A.atoms_per_tile**2)
     t, s = A.tiles, A.center.shape[1]
-    grid = jnp.zeros((t, t, s, s), blocks.dtype).at[i, j].set(blocks)
-    matrix = grid.transpose(0, 2, 1, 3).reshape(t * s, t * s)
+    grid = jnp.zeros((t, s, t, s), blocks.dtype).at[i, :, j, :].set(blocks, unique_indices=True)
+    matrix = grid.reshape(t * s, t * s)
     return matrix[: A.size, : A.size] if A.owner is None else _merge(symmetric(matrix), A, A)
 
 

@@ -13,6 +13,7 @@ taken of the slope (one narrow) or of the value (both narrow), by a Gauss rule o
 """
 
 import abc
+from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
@@ -52,16 +53,18 @@ class Smooth(Profile):
         )
         return sum(terms, jnp.zeros((), d.dtype))
 
-    def rules(self) -> tuple[Rule, Rule]:
-        """For wide intervals only, and for intervals of any width."""
-        return (
-            lambda d, p, q, scale: self._wide(d / scale, p / scale, q / scale),
-            lambda d, p, q, scale: self._any(d / scale, p / scale, q / scale),
-        )
+    def rules(self) -> tuple[Rule, Rule, Rule]:
+        """For wide intervals only, for narrow intervals only, and for any."""
+        return _in_units(self._wide), _in_units(self._narrow), _in_units(self._any)
 
-    def choose(self, narrowest: Float[Array, ""], scale: Float[Array, ""]) -> Int[Array, ""]:
-        """The first rule if all intervals are wide."""
-        return jnp.where(narrowest >= NARROW[str(scale.dtype)] * scale, 0, 1)
+    def choose(self, extremes: Float[Array, " 2"], scale: Float[Array, ""]) -> Int[Array, ""]:
+        """The rule for any widths is the slowest."""
+        narrowest, widest = extremes
+        limit = NARROW[str(scale.dtype)] * scale
+        return jnp.where(narrowest >= limit, 0, jnp.where(widest <= limit, 1, 2))
+
+    def _narrow(self, d: Array, p: Array, q: Array) -> tuple[Array, Array]:
+        return stretched(self.value_mean, d, p, q)
 
     def _any(self, d: Array, p: Array, q: Array) -> tuple[Array, Array]:
         narrow = NARROW[str(d.dtype)]
@@ -96,3 +99,13 @@ class Smooth(Profile):
 
     def _half_mass(self, like: Array) -> Array:
         return -self.tail(jnp.zeros((), like.dtype))[1]
+
+
+def _in_units(rule: Callable) -> Rule:
+    """A rule for lengths in units of the scale; they are multiplied, because XLA does not fuse repeated divisions."""
+
+    def scaled(d: Array, p: Array, q: Array, scale: Array) -> tuple[Array, Array]:
+        inverse = 1.0 / scale
+        return rule(d * inverse, p * inverse, q * inverse)
+
+    return scaled

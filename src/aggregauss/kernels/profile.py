@@ -31,8 +31,8 @@ class Profile(abc.ABC):
         Each takes (d, p, q, scale) and returns the mean and its derivative in the logarithm of the scale.
         """
 
-    def choose(self, narrowest: Float[Array, ""], scale: Float[Array, ""]) -> Int[Array, ""]:
-        """Which rule to use when no interval is narrower than `narrowest`."""
+    def choose(self, extremes: Float[Array, " 2"], scale: Float[Array, ""]) -> Int[Array, ""]:
+        """Which rule to use, given the smallest and the largest width that occur."""
         return jnp.zeros((), jnp.int32)
 
     def push(self, primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Array:
@@ -44,21 +44,21 @@ class Profile(abc.ABC):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def interval_means(
-    profile: Profile, a: Intervals, b: Intervals, narrowest: Float[Array, ""], scale: Float[Array, ""]
+    profile: Profile, a: Intervals, b: Intervals, extremes: Float[Array, " 2"], scale: Float[Array, ""]
 ) -> Float[Array, "*b n m"]:
     """Mean of ρ(|x - y| / scale) over every pair of intervals."""
-    return _evaluate(profile, lambda value, stretch: value, a, b, narrowest, scale)
+    return _evaluate(profile, lambda value, stretch: value, a, b, extremes, scale)
 
 
 @functools.partial(interval_means.defjvp, symbolic_zeros=True)
 def _interval_means_jvp(profile: Profile, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    a, b, narrowest, scale = primals
+    a, b, extremes, scale = primals
     a_dot, b_dot, _, scale_dot = tangents
     if _is_zero(scale_dot):
-        value = interval_means(profile, a, b, narrowest, scale)
+        value = interval_means(profile, a, b, extremes, scale)
         change = jnp.zeros_like(value)
     else:
-        dual = _evaluate(profile, jax.lax.complex, a, b, narrowest, scale)
+        dual = _evaluate(profile, jax.lax.complex, a, b, extremes, scale)
         value, change = dual.real, dual.imag * (scale_dot / scale)
     if not all(_is_zero(x) for x in (*a_dot, *b_dot)):
         moves = (_filled(a, a_dot), _filled(b, b_dot))
@@ -73,7 +73,7 @@ def stretched(mean: Callable[..., Array], d: Array, p: Array, q: Array) -> tuple
 
 
 def _evaluate(
-    profile: Profile, join: Callable, a: Intervals, b: Intervals, narrowest: Array, scale: Array
+    profile: Profile, join: Callable, a: Intervals, b: Intervals, extremes: Array, scale: Array
 ) -> Array:
     def branch(rule: Rule) -> Callable:
         return lambda a, b: join(*rule(*_lengths(a, b), scale))
@@ -81,7 +81,7 @@ def _evaluate(
     def invalid(a: Intervals, b: Intervals) -> Array:
         return join(*(jnp.full((*a[0].shape, b[0].shape[-1]), jnp.nan, a[0].dtype),) * 2)
 
-    index = jnp.where(scale > 0, 1 + profile.choose(narrowest, scale), 0)
+    index = jnp.where(scale > 0, 1 + profile.choose(extremes, scale), 0)
     return jax.lax.switch(index, (invalid, *(branch(rule) for rule in profile.rules())), a, b)
 
 

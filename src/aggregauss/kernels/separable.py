@@ -34,8 +34,9 @@ class Separable(Kernel):
         for j in range(len(A.wide)):
             a, b = ((x.center[..., j], x.width[..., j]) for x in (A, B))
             if A.wide[j] or B.wide[j]:
-                narrowest = jnp.minimum(A.narrowest[j], B.narrowest[j])
-                out = out * interval_means(self.profile, a, b, narrowest, scale[j])
+                (low_a, high_a), (low_b, high_b) = A.extremes[:, j], B.extremes[:, j]
+                extremes = jnp.stack([jnp.minimum(low_a, low_b), jnp.maximum(high_a, high_b)])
+                out = out * interval_means(self.profile, a, b, extremes, scale[j])
             else:
                 out = out * self.profile.value(jnp.abs(a[0][..., :, None] - b[0][..., None, :]) / scale[j])
         return out

@@ -8,7 +8,6 @@ import dataclasses
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import qmc
 
 from aggregauss.checks import as_matrix, one_of, whole_number
 from aggregauss.supports import Points, Support
@@ -58,5 +57,7 @@ class NonNegative:
 
     def candidates(self, low: np.ndarray, high: np.ndarray, seed: int) -> Support:
         """Places at which adaptive placement looks: a Sobol sequence over the box."""
+        from scipy.stats import qmc  # slow to import
+
         u = qmc.Sobol(len(low), rng=np.random.default_rng(seed)).random(1024)
         return Points(low + u * (high - low))

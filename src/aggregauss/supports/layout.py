@@ -21,7 +21,7 @@ class Atoms(eqx.Module):
 
     center: Float[Array, "*n d"]
     width: Float[Array, "*n d"]
-    narrowest: Float[Array, " d"]  # smallest width of the whole batch, by which a kernel may choose its rule
+    extremes: Float[Array, "2 d"]  # smallest and largest width of the whole batch, by which a kernel chooses its rule
     wide: tuple[bool, ...] = eqx.field(static=True)  # dimensions in which some atom has width
 
     def select(self, dims: tuple[int, ...] | None) -> "Atoms":
@@ -30,13 +30,13 @@ class Atoms(eqx.Module):
             return self
         index = np.array(dims)
         return Atoms(
-            self.center[..., index], self.width[..., index], self.narrowest[index], tuple(self.wide[j] for j in dims)
+            self.center[..., index], self.width[..., index], self.extremes[:, index], tuple(self.wide[j] for j in dims)
         )
 
 
 def at_points(X: Float[Array, "*b n d"]) -> Atoms:
     """Points as atoms."""
-    return Atoms(X, jnp.zeros_like(X), jnp.zeros(X.shape[-1], X.dtype), (False,) * X.shape[-1])
+    return Atoms(X, jnp.zeros_like(X), jnp.zeros((2, X.shape[-1]), X.dtype), (False,) * X.shape[-1])
 
 
 class Layout(eqx.Module):
@@ -45,7 +45,7 @@ class Layout(eqx.Module):
     center: Float[Array, "tiles s a d"]
     width: Float[Array, "tiles s a d"]
     weight: Float[Array, "tiles s a"]
-    narrowest: Float[Array, " d"]
+    extremes: Float[Array, "2 d"]
     owner: Int[np.ndarray, " pieces"] | None  # None: one piece for each support, in order
     siblings: Int[np.ndarray, "2 pairs"]  # pairs of pieces that belong to the same support
     wide: tuple[bool, ...] = eqx.field(static=True)
@@ -70,12 +70,12 @@ class Layout(eqx.Module):
         """The atoms of some tiles, flat within each tile, and their weights."""
         shape = (len(tiles), self.atoms_per_tile, self.dim)
         center, width = (x[tiles].reshape(shape) for x in (self.center, self.width))
-        return Atoms(center, width, self.narrowest, self.wide), self.weight[tiles]
+        return Atoms(center, width, self.extremes, self.wide), self.weight[tiles]
 
     def take_pieces(self, pieces: Int[Array, " k"] | np.ndarray) -> tuple[Atoms, Float[Array, "k a"]]:
         """The atoms of some pieces, and their weights."""
         center, width, weight = (x.reshape(-1, *x.shape[2:])[pieces] for x in (self.center, self.width, self.weight))
-        return Atoms(center, width, self.narrowest, self.wide), weight
+        return Atoms(center, width, self.extremes, self.wide), weight
 
 
 def layout(support: Support, dtype: np.dtype | type = np.float64) -> Layout:
@@ -104,7 +104,7 @@ def layout(support: Support, dtype: np.dtype | type = np.float64) -> Layout:
         center=stack(support.center[source]),
         width=stack(support.width[source]),
         weight=stack(weight),
-        narrowest=jnp.asarray(support.width.min(axis=0), dtype),
+        extremes=jnp.asarray(np.stack([support.width.min(axis=0), support.width.max(axis=0)]), dtype),
         owner=None if pieces == support.size else owner,
         siblings=_siblings(per_support),
         wide=support.wide,

@@ -1,7 +1,6 @@
 """Point atoms inside unions of simplices: uniform as in Algorithm 1, or from a low-discrepancy sequence."""
 
 import numpy as np
-from scipy.stats import qmc
 
 from aggregauss.supports import simplices as geometry
 
@@ -27,6 +26,8 @@ def sobol_points(simplices: np.ndarray, owner: np.ndarray, count: int, seed: int
 
     The first coordinate picks a simplex by its share of the volume, the others a point inside it.
     """
+    from scipy.stats import qmc  # slow to import
+
     size = geometry.volume(simplices)
     points, home = [], []
     for shape in range(owner.max() + 1):
