@@ -8,6 +8,7 @@ import jax
 
 jax.config.update("jax_enable_x64", True)  # covariance matrices are not to be factorised in single precision
 
+from aggregauss.archive import load  # noqa: E402
 from aggregauss.inference import EP, Exact, Posterior, Prediction  # noqa: E402
 from aggregauss.kernels import (  # noqa: E402
     RBF,

@@ -17,11 +17,14 @@ def add_diagonal(K: Float[Array, "n n"], d: Float[Array, " n"]) -> Float[Array, 
     return K + jnp.where(_rows(K) == _columns(K), d[:, None], 0.0)
 
 
-def factor(K: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """Lower Cholesky factor of the symmetric matrix whose lower triangle is given.
+def cholesky(K: Float[Array, "n n"], jitter: float | Array = JITTER) -> Float[Array, "n n"]:
+    """Lower Cholesky factor of the symmetric matrix whose lower triangle is given; NaN if it is not positive definite."""
+    nudged = jnp.where(_rows(K) == _columns(K), K * (1.0 + jitter), K)
+    return jax.lax.linalg.cholesky(nudged, symmetrize_input=False)
 
-    If K is not numerically positive definite, jitter is raised tenfold until it is; NaN if that is never enough.
-    """
+
+def factor(K: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """`cholesky` that raises the jitter tenfold until it succeeds; NaN if that is never enough. Has no derivative."""
 
     def failed(state: tuple[Array, Array]) -> Array:
         jitter, L = state
@@ -29,10 +32,10 @@ def factor(K: Float[Array, "n n"]) -> Float[Array, "n n"]:
 
     def retry(state: tuple[Array, Array]) -> tuple[Array, Array]:
         jitter = 10.0 * state[0]
-        return jitter, _cholesky(K, jitter)
+        return jitter, cholesky(K, jitter)
 
     jitter = jnp.asarray(JITTER, K.dtype)
-    return jax.lax.while_loop(failed, retry, (jitter, _cholesky(K, jitter)))[1]
+    return jax.lax.while_loop(failed, retry, (jitter, cholesky(K, jitter)))[1]
 
 
 @jax.custom_vjp
@@ -42,7 +45,7 @@ def log_density(K: Float[Array, "n n"], r: Float[Array, " n"]) -> Float[Array, "
 
 
 def _log_density_fwd(K: Array, r: Array) -> tuple[Array, tuple[Array, Array]]:
-    L = _cholesky(K, jnp.asarray(JITTER, K.dtype))
+    L = cholesky(K)
     alpha = cho_solve((L, True), r)
     return gaussian_log_density(L, r, alpha), (L, alpha)
 
@@ -87,11 +90,6 @@ def lower_inverse(L: Float[Array, "n n"]) -> Float[Array, "n n"]:
 def inverse_diagonal(L: Float[Array, "n n"]) -> Float[Array, " n"]:
     """The diagonal of (L Lᵀ)⁻¹."""
     return jnp.sum(lower_solve(L, jnp.eye(L.shape[0], dtype=L.dtype)) ** 2, axis=0)
-
-
-def _cholesky(K: Array, jitter: Array) -> Array:
-    nudged = jnp.where(_rows(K) == _columns(K), K * (1.0 + jitter), K)
-    return jax.lax.linalg.cholesky(nudged, symmetrize_input=False)
 
 
 def _rows(K: Array) -> Array:

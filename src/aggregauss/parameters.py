@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from aggregauss.archive import storable
 from aggregauss.priors import Prior
 
 T = TypeVar("T")
@@ -30,6 +31,7 @@ T = TypeVar("T")
 LOG_REACH = 25.0  # how far, in log units, a positive parameter may travel from where its search starts
 
 
+@storable
 @dataclasses.dataclass(frozen=True)
 class Mark:
     """What the optimiser may do to one parameter."""
@@ -77,6 +79,10 @@ class Parametric(eqx.Module):
     """A module with learnable fields. Subclasses call `_declare` in their initialiser."""
 
     marks: tuple[tuple[str, Mark], ...] = eqx.field(static=True)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        storable(cls)
 
     def _declare(self, **given: Any) -> None:
         """Set each field to a plain array and remember its mark. None means: start from the data."""

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 from jax.scipy import stats
 from jaxtyping import Array, Float
 
+from aggregauss.archive import storable
+
 
 class Prior(abc.ABC):
     """A density over one positive or real parameter; arrays are taken elementwise."""
@@ -23,6 +25,7 @@ class Prior(abc.ABC):
         """Elementwise log density."""
 
 
+@storable
 @dataclasses.dataclass(frozen=True)
 class LogNormal(Prior):
     """log x ~ N(log median, spread²)."""
@@ -34,6 +37,7 @@ class LogNormal(Prior):
         return stats.norm.logpdf(jnp.log(x), jnp.log(self.median), self.spread) - jnp.log(x)
 
 
+@storable
 @dataclasses.dataclass(frozen=True)
 class Gamma(Prior):
     """p(x) ∝ x^(shape-1) exp(-rate x)."""
@@ -45,6 +49,7 @@ class Gamma(Prior):
         return stats.gamma.logpdf(x, self.shape, scale=1.0 / self.rate)
 
 
+@storable
 @dataclasses.dataclass(frozen=True)
 class InverseGamma(Prior):
     """p(x) ∝ x^(-shape-1) exp(-scale / x): keeps a lengthscale away from zero."""
@@ -56,6 +61,7 @@ class InverseGamma(Prior):
         return stats.gamma.logpdf(1.0 / x, self.shape, scale=1.0 / self.scale) - 2.0 * jnp.log(x)
 
 
+@storable
 @dataclasses.dataclass(frozen=True)
 class Normal(Prior):
     """x ~ N(mean, sd²)."""
@@ -67,6 +73,7 @@ class Normal(Prior):
         return stats.norm.logpdf(x, self.mean, self.sd)
 
 
+@storable
 @dataclasses.dataclass(frozen=True)
 class HalfNormal(Prior):
     """x = |z|, z ~ N(0, sd²)."""

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from aggregauss.archive import storable
 from aggregauss.checks import as_vector, first_bad
 from aggregauss.latent.means import Moments, moments
 from aggregauss.supports.layout import Layout, layout
@@ -23,6 +24,7 @@ class Data(eqx.Module):
     noise_variance: Float[Array, " n"]
 
 
+@storable
 @dataclasses.dataclass(frozen=True, eq=False)
 class Observations:
     """Supports with their observed values and known noise variances, on the host."""

@@ -2,52 +2,63 @@
 
 import dataclasses
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import log_ndtr
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
+from aggregauss import linalg
 from aggregauss.inference import sites as ep
-from aggregauss.inference.data import Data, Observations
+from aggregauss.inference.data import Observations
+from aggregauss.inference.exact import Exact
 from aggregauss.inference.optimise import maximise
-from aggregauss.inference.posterior import Gaussian, Posterior
+from aggregauss.inference.posterior import Conditional, Posterior
 from aggregauss.inference.starts import starts
 from aggregauss.kernels.covariance import gram, symmetric, warn_if_coarse
 from aggregauss.latent.constraints import RELATIVE_SCALE, NonNegative
 from aggregauss.latent.means import Moments, moments
-from aggregauss.likelihoods import Gaussian as GaussianNoise
+from aggregauss.likelihoods import Gaussian
 from aggregauss.parameters import copy_with
 from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.support import Support, concatenate
 
-NOISE_FLOOR = 1e-10  # of the variance of the data: sites need a finite precision
 ADAPTIVE_ROUNDS, ACCEPTED_RISK = 8, 0.05
 
 
 class Problem(eqx.Module):
-    """Observations followed by virtual points."""
+    """Observations, then virtual points. Gaussian observations are conditioned on exactly; all others get sites."""
 
     layout: Layout
     moments: Moments
-    y: Float[Array, " n"]
-    noise_variance: Float[Array, " n"]
+    y: Float[Array, " observed"]
+    noise_variance: Float[Array, " observed"]
     nu: Float[Array, ""]  # scale of the probit factors
-    virtual: Bool[Array, " n"]
+    exact: int = eqx.field(static=True)  # how many observations are Gaussian: all or none
     damping: float = eqx.field(static=True)
     max_sweeps: int = eqx.field(static=True)
     tolerance: float = eqx.field(static=True)
+
+
+class Conditioned(NamedTuple):
+    """The prior of the remaining values given the Gaussian observations."""
+
+    factor: Float[Array, "exact exact"]
+    cross: Float[Array, "exact rest"]  # L⁻¹ K between the two
+    mean: Float[Array, " rest"]
+    covariance: Float[Array, "rest rest"]
+    log_density: Float[Array, ""]  # of the Gaussian observations
 
 
 @dataclasses.dataclass(frozen=True)
 class EP:
     """Gaussian sites by expectation propagation; hyper-parameters by L-BFGS on its approximate evidence.
 
-    Gaussian observations keep their exact sites, so without constraint and with Gaussian noise this is `Exact`. All
-    sites are refreshed together, moving by the share `damping`, up to `max_sweeps` times.
+    Gaussian observations are conditioned on exactly, so without a constraint and with Gaussian noise this is `Exact`.
+    All sites are refreshed together, moving by the share `damping`, up to `max_sweeps` times.
     """
 
     restarts: int = 2
@@ -61,6 +72,9 @@ class EP:
     def fit(self, model: Any, observations: Observations, seed: int = 0, progress: bool = True) -> Posterior:
         """The posterior of `model` given `observations`."""
         constraint = model.constraint
+        if constraint is None and isinstance(model.likelihood, Gaussian):
+            exact = Exact(self.restarts, self.max_iterations, self.tolerance, self.optimise)  # no site is needed
+            return exact.fit(model, observations, seed, progress)
         if constraint is None or not constraint.is_adaptive(observations.support.dim):
             low, high = observations.support.bounding_box()
             virtual = None if constraint is None else constraint.locations(low, high)
@@ -70,7 +84,7 @@ class EP:
     def _fit(
         self, model: Any, observations: Observations, virtual: Support | None, seed: int, progress: bool
     ) -> Posterior:
-        problem = self._problem(model.constraint, observations, virtual)
+        problem = self._problem(model, observations, virtual)
         core, runs = copy_with(model, constraint=None), ()
         if self.optimise:
             begin = starts(core, observations, self.restarts, seed)
@@ -107,20 +121,18 @@ class EP:
                 return post
             virtual = concatenate([virtual, candidates[_spread_out(candidates, risk, min(share, room))]])
 
-    def _problem(self, constraint: NonNegative | None, observations: Observations, virtual: Support | None) -> Problem:
+    def _problem(self, model: Any, observations: Observations, virtual: Support | None) -> Problem:
         support = observations.support if virtual is None else concatenate([observations.support, virtual])
-        extra = 0 if virtual is None else len(virtual)
-        nu = constraint.scale if constraint is not None else 1.0
+        nu = 1.0 if model.constraint is None else model.constraint.scale
         if nu is None:
             nu = RELATIVE_SCALE * float(np.std(observations.density) or np.abs(observations.density).mean() or 1.0)
-        floor = NOISE_FLOOR * float(np.var(observations.y) or 1.0)
         return Problem(
             layout=layout(support),
             moments=moments(support),
-            y=jnp.asarray(np.concatenate([observations.y, np.zeros(extra)])),
-            noise_variance=jnp.asarray(np.concatenate([np.maximum(observations.noise_variance, floor), np.ones(extra)])),
-            nu=jnp.asarray(nu),
-            virtual=jnp.asarray(np.arange(len(support)) >= len(observations.y)),
+            y=jnp.asarray(observations.y),
+            noise_variance=jnp.asarray(observations.noise_variance),
+            nu=jnp.asarray(float(nu)),
+            exact=len(observations.y) if isinstance(model.likelihood, Gaussian) else 0,
             damping=self.damping,
             max_sweeps=self.max_sweeps,
             tolerance=self.sweep_tolerance,
@@ -130,55 +142,58 @@ class EP:
 def log_evidence(model: Any, problem: Problem) -> Float[Array, ""]:
     """The EP approximation of log p(y, constraints).
 
-    At a fixed point it is stationary in the sites, so its gradient holds them (and the cavities) fixed.
+    At a fixed point it is stationary in the sites, so its gradient holds them, and the cavities, fixed.
     """
-    K, m = symmetric(gram(model.kernel, problem.layout)), model.mean.integrate(problem.moments)
-    held = jax.lax.stop_gradient(_run(model, problem, K, m).sites)
-    sites = _with_exact_sites(model, problem, held)
-    cavity = jax.lax.stop_gradient(ep.cavities(ep.marginals(K, m, sites), sites))
-    factors = _log_z(model, problem)(cavity.mean, cavity.variance)
-    correction = factors - ep.log_site_integral(cavity, jax.lax.stop_gradient(sites))
-    if isinstance(model.likelihood, GaussianNoise):
-        noise = problem.noise_variance + model.likelihood.variance
-        exact = -0.5 * (jnp.log(2 * jnp.pi * noise) + problem.y**2 / noise)
-        correction = jnp.where(problem.virtual, correction, exact)
-    return ep.log_normaliser(K, m, sites) + jnp.sum(correction)
+    given = _condition(model, problem)
+    sites = jax.lax.stop_gradient(_run(model, problem, given).sites)
+    cavity = jax.lax.stop_gradient(ep.cavities(ep.marginals(given.covariance, given.mean, sites), sites))
+    factors = _log_z(model, problem)(cavity.mean, cavity.variance) - ep.log_site_integral(cavity, sites)
+    return given.log_density + ep.log_normaliser(given.covariance, given.mean, sites) + jnp.sum(factors)
 
 
 @eqx.filter_jit
-def _solve(model: Any, problem: Problem) -> tuple[Gaussian, Array, ep.Outcome]:
-    K, m = symmetric(gram(model.kernel, problem.layout)), model.mean.integrate(problem.moments)
-    outcome = _run(model, problem, K, m)
-    state = Gaussian(*ep.solve(K, m, outcome.sites))
+def _solve(model: Any, problem: Problem) -> tuple[Conditional, Array, ep.Outcome]:
+    """The posterior in the form of `Conditional`: the factor of [[K_oo + Σ, K_ov √τ], [√τ K_vo, I + √τ K_vv √τ]]."""
+    given, n = _condition(model, problem), problem.exact
+    outcome = _run(model, problem, given)
+    alpha, inner, root = ep.solve(given.covariance, given.mean, outcome.sites)
+    residual = problem.y[:n] - model.mean.integrate(problem.moments)[:n]
+    outer = linalg.lower_solve(given.factor, residual) - given.cross @ alpha
+    alpha_exact = jax.scipy.linalg.solve_triangular(given.factor.T, outer, lower=False)
+    factor = jnp.block([[given.factor, jnp.zeros_like(given.cross)], [root[:, None] * given.cross.T, inner]])
+    state = Conditional(jnp.concatenate([alpha_exact, alpha]), factor, jnp.concatenate([jnp.ones(n), root]))
     return state, log_evidence(model, problem), outcome
 
 
-def _run(model: Any, problem: Problem, K: Array, m: Array) -> ep.Outcome:
-    K, m, model = jax.lax.stop_gradient((K, m, model))
-    n = len(problem.y)
-    start = _with_exact_sites(model, problem, ep.Sites(jnp.zeros(n), jnp.zeros(n)))
-    if isinstance(model.likelihood, GaussianNoise):
-        updated = problem.virtual
-    else:
-        updated = jnp.ones(n, bool)
+def _condition(model: Any, problem: Problem) -> Conditioned:
+    n = problem.exact
+    K, m = symmetric(gram(model.kernel, problem.layout)), model.mean.integrate(problem.moments)
+    noisy = linalg.add_diagonal(K[:n, :n], problem.noise_variance[:n] + model.likelihood.variance)
+    residual = problem.y[:n] - m[:n]
+    L = linalg.cholesky(noisy)
+    V = linalg.lower_solve(L, K[:n, n:])
+    # What the data leave of a virtual point's variance may vanish in rounding; sites need it positive.
+    covariance = linalg.add_diagonal(K[n:, n:] - V.T @ V, linalg.JITTER * jnp.diagonal(K)[n:])
+    mean = m[n:] + V.T @ linalg.lower_solve(L, residual)
+    return Conditioned(L, V, mean, covariance, linalg.log_density(noisy, residual) if n else jnp.zeros(()))
+
+
+def _run(model: Any, problem: Problem, given: Conditioned) -> ep.Outcome:
+    model, given = jax.lax.stop_gradient((model, given))
     return ep.propagate(
-        K, m, _log_z(model, problem), start, updated, problem.damping, problem.max_sweeps, problem.tolerance
+        given.covariance, given.mean, _log_z(model, problem), problem.damping, problem.max_sweeps, problem.tolerance
     )
 
 
-def _with_exact_sites(model: Any, problem: Problem, sites: ep.Sites) -> ep.Sites:
-    """Gaussian observations are their own sites."""
-    if not isinstance(model.likelihood, GaussianNoise):
-        return sites
-    tau = 1.0 / (problem.noise_variance + model.likelihood.variance)
-    return ep.Sites(jnp.where(problem.virtual, sites.tau, tau), jnp.where(problem.virtual, sites.nu, tau * problem.y))
-
-
 def _log_z(model: Any, problem: Problem) -> ep.LogZ:
+    """Smoothed log factors of the observations that are not exact, then of the virtual points."""
+    y, noise = problem.y[problem.exact :], problem.noise_variance[problem.exact :]
+
     def log_z(mean: Array, variance: Array) -> Array:
-        observed = model.likelihood.log_smoothed(problem.y, mean, variance + problem.noise_variance)
-        probit = log_ndtr(mean / jnp.sqrt(problem.nu**2 + variance))
-        return jnp.where(problem.virtual, probit, observed)
+        k = len(y)
+        observed = model.likelihood.log_smoothed(y, mean[:k], variance[:k] + noise)
+        probit = log_ndtr(mean[k:] / jnp.sqrt(problem.nu**2 + variance[k:]))
+        return jnp.concatenate([observed, probit])
 
     return log_z
 

@@ -12,10 +12,10 @@ from jaxtyping import Array, Float
 from aggregauss import linalg
 from aggregauss.inference.data import Data, Observations, refuse_duplicates
 from aggregauss.inference.optimise import maximise
-from aggregauss.inference.posterior import Gaussian, Posterior
+from aggregauss.inference.posterior import Conditional, Posterior
 from aggregauss.inference.starts import starts
 from aggregauss.kernels.covariance import gram, warn_if_coarse
-from aggregauss.likelihoods import Gaussian as GaussianNoise
+from aggregauss.likelihoods import Gaussian
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,15 +62,15 @@ def _noisy(model: Any, data: Data) -> Float[Array, "n n"]:
 
 
 @eqx.filter_jit
-def _solve(model: Any, data: Data) -> tuple[Gaussian, Float[Array, ""]]:
+def _solve(model: Any, data: Data) -> tuple[Conditional, Float[Array, ""]]:
     residual = data.y - model.mean.integrate(data.moments)
     L = linalg.factor(_noisy(model, data))
     alpha = cho_solve((L, True), residual)
-    return Gaussian(alpha, L, jnp.ones_like(alpha)), linalg.gaussian_log_density(L, residual, alpha)
+    return Conditional(alpha, L, jnp.ones_like(alpha)), linalg.gaussian_log_density(L, residual, alpha)
 
 
 def _check(model: Any, observations: Observations) -> None:
-    if not isinstance(model.likelihood, GaussianNoise):
+    if not isinstance(model.likelihood, Gaussian):
         raise TypeError(
             f"Exact: the posterior is exact under Gaussian noise only, but the likelihood is "
             f"{type(model.likelihood).__name__}. Use inference=EP()."

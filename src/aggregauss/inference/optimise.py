@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from tqdm.auto import tqdm
 
+from aggregauss.archive import storable
 from aggregauss.parameters import bounds, log_prior, pack, settled, unpack
 
 M = TypeVar("M")
@@ -18,6 +19,7 @@ Objective = Callable[[Any, Any], Float[Array, ""]]
 UNACCEPTABLE = 1e25  # what a point where the objective is not finite costs
 
 
+@storable
 @dataclasses.dataclass(frozen=True)
 class Run:
     """One search: where it ended, how good that is, and how it went."""

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from aggregauss import linalg
+from aggregauss.archive import storable, write
 from aggregauss.checks import one_of
 from aggregauss.inference.data import Observations
 from aggregauss.inference.optimise import Run
@@ -38,7 +39,8 @@ KINDS = ("latent", "response", "observation")
 BLOCK = 1 << 22  # entries of k(s, T) held at once
 
 
-class Gaussian(eqx.Module):
+@storable
+class Conditional(eqx.Module):
     """α, L and w of the formulas above."""
 
     alpha: Float[Array, " n"]
@@ -46,6 +48,7 @@ class Gaussian(eqx.Module):
     weight: Float[Array, " n"]
 
 
+@storable
 @dataclasses.dataclass(frozen=True, eq=False)
 class Posterior:
     """A fitted model together with the data that fitted it."""
@@ -53,7 +56,7 @@ class Posterior:
     model: Any
     observations: Observations
     virtual: Support | None  # points at which a constraint was imposed
-    gaussian: Gaussian
+    conditional: Conditional
     evidence: float  # log marginal likelihood at the fitted parameters, or its approximation
     scheme: str
     runs: tuple[Run, ...] = ()
@@ -92,8 +95,8 @@ class Posterior:
         """
         if self.scheme != "Exact":
             raise TypeError(f"leave_one_out: known in closed form for Exact inference, but this posterior is by {self.scheme}.")
-        variance = 1.0 / np.asarray(linalg.inverse_diagonal(self.gaussian.factor))
-        mean = self.observations.y - variance * np.asarray(self.gaussian.alpha)
+        variance = 1.0 / np.asarray(linalg.inverse_diagonal(self.conditional.factor))
+        mean = self.observations.y - variance * np.asarray(self.conditional.alpha)
 
         def joint() -> tuple[np.ndarray, np.ndarray]:
             raise TypeError("leave_one_out: the predictions come from different data and have no joint distribution.")
@@ -116,8 +119,6 @@ class Posterior:
 
     def save(self, path: Any) -> None:
         """Write to one file that holds numbers and names only; read it with `aggregauss.load`."""
-        from aggregauss.archive import write
-
         write(path, self)
 
     def __repr__(self) -> str:
@@ -134,7 +135,7 @@ class Posterior:
             size = 1 << max(4, (len(index) - 1).bit_length())
             block = support[np.concatenate([index, np.full(size - len(index), index[-1])])]
             mean, variance = _condition(
-                self.model.kernel, self.model.mean, train, self.gaussian, layout(block), moments(block)
+                self.model.kernel, self.model.mean, train, self.conditional, layout(block), moments(block)
             )
             means.append(np.asarray(mean)[: len(index)])
             variances.append(np.asarray(variance)[: len(index)])
@@ -143,7 +144,7 @@ class Posterior:
     def _joint(self, support: Support) -> tuple[np.ndarray, np.ndarray]:
         train = self._training
         mean, covariance = _condition_jointly(
-            self.model.kernel, self.model.mean, train, self.gaussian, layout(support), moments(support)
+            self.model.kernel, self.model.mean, train, self.conditional, layout(support), moments(support)
         )
         return np.asarray(mean), np.asarray(covariance)
 
@@ -166,7 +167,7 @@ class Posterior:
 
 @eqx.filter_jit
 def _condition(
-    kernel: Kernel, mean: Mean, train: Layout, state: Gaussian, test: Layout, test_moments: Moments
+    kernel: Kernel, mean: Mean, train: Layout, state: Conditional, test: Layout, test_moments: Moments
 ) -> tuple[Array, Array]:
     K = cross(kernel, test, train)
     V = linalg.lower_solve(state.factor, (K * state.weight[None, :]).T)
@@ -176,7 +177,7 @@ def _condition(
 
 @eqx.filter_jit
 def _condition_jointly(
-    kernel: Kernel, mean: Mean, train: Layout, state: Gaussian, test: Layout, test_moments: Moments
+    kernel: Kernel, mean: Mean, train: Layout, state: Conditional, test: Layout, test_moments: Moments
 ) -> tuple[Array, Array]:
     K = cross(kernel, test, train)
     V = linalg.lower_solve(state.factor, (K * state.weight[None, :]).T)

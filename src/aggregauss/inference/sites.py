@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from aggregauss import linalg
 
@@ -45,21 +45,18 @@ def propagate(
     K: Float[Array, "n n"],
     m: Float[Array, " n"],
     log_z: LogZ,
-    start: Sites,
-    updated: Bool[Array, " n"],
     damping: float,
     max_sweeps: int,
     tolerance: float,
 ) -> Outcome:
-    """Refresh the sites where `updated` is true, all at once with damping, until the marginals stop moving."""
+    """Refresh all sites at once, with damping, until the marginals stop moving."""
 
     def sweep(state: tuple[Sites, Array, Array, Marginal]) -> tuple[Sites, Array, Array, Marginal]:
         sites, count, _, old = state
         now = marginals(K, m, sites)
         fresh = _refresh(now, sites, log_z)
-        valid = updated & jnp.isfinite(fresh.tau) & jnp.isfinite(fresh.nu) & (fresh.tau >= 0)
-        mix = jnp.where(valid, damping, 0.0)
-        blended = Sites(*(jnp.where(valid, (1 - mix) * a + mix * b, a) for a, b in ((sites.tau, fresh.tau), (sites.nu, fresh.nu))))
+        valid = jnp.isfinite(fresh.tau) & jnp.isfinite(fresh.nu) & (fresh.tau >= 0)
+        blended = jax.tree.map(lambda a, b: jnp.where(valid, (1 - damping) * a + damping * b, a), sites, fresh)
         moved = jnp.abs(now.mean - old.mean) / jnp.sqrt(now.variance) + jnp.abs(now.variance / old.variance - 1.0)
         return blended, count + 1, jnp.max(moved), now
 
@@ -67,8 +64,9 @@ def propagate(
         _, count, change, _ = state
         return (count < max_sweeps) & ((change > tolerance) | (count < 2))
 
+    none = Sites(jnp.zeros_like(m), jnp.zeros_like(m))
     first = Marginal(m, jnp.diagonal(K))
-    sites, count, change, _ = jax.lax.while_loop(going, sweep, (start, jnp.array(0), jnp.array(jnp.inf), first))
+    sites, count, change, _ = jax.lax.while_loop(going, sweep, (none, jnp.array(0), jnp.array(jnp.inf), first))
     return Outcome(sites, count, change)
 
 
@@ -104,11 +102,10 @@ def log_site_integral(cavity: Marginal, sites: Sites) -> Float[Array, " n"]:
 
 
 def solve(K: Float[Array, "n n"], m: Float[Array, " n"], sites: Sites) -> tuple[Array, Array, Array]:
-    """(α, L, √τ) of the posterior with these sites."""
+    """(α, L, √τ) of the posterior with these sites: mean m + k α, and L the factor of I + √τ K √τ."""
     L, root = _root(K, sites)
     b = sites.nu - sites.tau * m
-    alpha = b - root * cho_solve((L, True), root * (K @ b))
-    return alpha, L, root
+    return b - root * cho_solve((L, True), root * (K @ b)), L, root
 
 
 def _refresh(now: Marginal, sites: Sites, log_z: LogZ) -> Sites:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from aggregauss.archive import storable
 from aggregauss.checks import as_matrix, one_of, whole_number
 from aggregauss.supports import Points, Support
 
@@ -16,6 +17,7 @@ GRID_DIMS = 2  # beyond so many dimensions a grid is too coarse or too large
 RELATIVE_SCALE = 0.01  # default ν, in standard deviations of the observed density
 
 
+@storable
 @dataclasses.dataclass(frozen=True, eq=False)
 class NonNegative:
     """f >= 0, at `points`: a number of virtual points, or the points themselves, shape (m, d).

@@ -11,16 +11,18 @@ takes this integral; `measure="mean"` (intensive: rates, averages, densities) di
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from aggregauss.archive import storable
 from aggregauss.checks import one_of
 
 Measure = Literal["total", "mean"]
 MEASURES = ("total", "mean")
 
 
+@storable
 @dataclasses.dataclass(frozen=True, eq=False)
 class Support:
     """A batch of n supports, as one ragged array of atoms.
@@ -38,6 +40,8 @@ class Support:
     kind: str = "Support"
     labels: np.ndarray | None = None  # (n,), names of the rows
     geometry: np.ndarray | None = None  # (n,), shapes to draw
+
+    not_stored: ClassVar[tuple[str, ...]] = ("geometry",)
 
     def __post_init__(self) -> None:
         one_of(self.measure, MEASURES, self.kind, "measure")
