@@ -4,6 +4,9 @@ Counts by district, means by age band, integrals by sensor window go in; the fin
 with its uncertainty.
 """
 
+import importlib
+from typing import TYPE_CHECKING
+
 import jax
 
 jax.config.update("jax_enable_x64", True)  # covariance matrices are not to be factorised in single precision
@@ -42,4 +45,15 @@ from aggregauss.supports import (  # noqa: E402
     concatenate,
 )
 
+if TYPE_CHECKING:
+    from aggregauss import datasets, metrics, plots, privacy
+
 __version__ = "0.1.0"
+
+_LATE = ("datasets", "metrics", "plots", "privacy")  # modules that `import aggregauss` does not pay for
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATE:
+        return importlib.import_module(f"aggregauss.{name}")
+    raise AttributeError(f"module 'aggregauss' has no attribute {name!r}")

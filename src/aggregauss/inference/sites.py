@@ -33,6 +33,14 @@ class Marginal(NamedTuple):
     variance: Float[Array, " n"]
 
 
+class _State(NamedTuple):
+    sites: Sites
+    count: Array
+    change: Array  # of the marginals, in standard deviations
+    share: Array
+    before: Marginal
+
+
 class Outcome(NamedTuple):
     """Where the loop ended."""
 
@@ -42,32 +50,31 @@ class Outcome(NamedTuple):
 
 
 def propagate(
-    K: Float[Array, "n n"],
-    m: Float[Array, " n"],
-    log_z: LogZ,
-    damping: float,
-    max_sweeps: int,
-    tolerance: float,
+    K: Float[Array, "n n"], m: Float[Array, " n"], log_z: LogZ, damping: float, max_sweeps: int, tolerance: float
 ) -> Outcome:
-    """Refresh all sites at once, with damping, until the marginals stop moving."""
+    """Refresh all sites at once until the marginals stop moving.
 
-    def sweep(state: tuple[Sites, Array, Array, Marginal]) -> tuple[Sites, Array, Array, Marginal]:
-        sites, count, _, old = state
-        now = marginals(K, m, sites)
-        fresh = _refresh(now, sites, log_z)
+    Sites move by a share of the way, `damping` at first; whenever the marginals moved more than in the sweep before, the
+    share is lowered.
+    """
+
+    def sweep(state: _State) -> _State:
+        now = marginals(K, m, state.sites)
+        moved = jnp.abs(now.mean - state.before.mean) / jnp.sqrt(now.variance)
+        change = jnp.max(moved + jnp.abs(now.variance / state.before.variance - 1.0))
+        share = jnp.where(change > state.change, 0.7 * state.share, state.share)
+        fresh = _refresh(now, state.sites, log_z)
         valid = jnp.isfinite(fresh.tau) & jnp.isfinite(fresh.nu) & (fresh.tau >= 0)
-        blended = jax.tree.map(lambda a, b: jnp.where(valid, (1 - damping) * a + damping * b, a), sites, fresh)
-        moved = jnp.abs(now.mean - old.mean) / jnp.sqrt(now.variance) + jnp.abs(now.variance / old.variance - 1.0)
-        return blended, count + 1, jnp.max(moved), now
+        sites = jax.tree.map(lambda a, b: jnp.where(valid, (1 - share) * a + share * b, a), state.sites, fresh)
+        return _State(sites, state.count + 1, change, share, now)
 
-    def going(state: tuple[Sites, Array, Array, Marginal]) -> Array:
-        _, count, change, _ = state
-        return (count < max_sweeps) & ((change > tolerance) | (count < 2))
+    def going(state: _State) -> Array:
+        return (state.count < max_sweeps) & ((state.change > tolerance) | (state.count < 2))
 
     none = Sites(jnp.zeros_like(m), jnp.zeros_like(m))
-    first = Marginal(m, jnp.diagonal(K))
-    sites, count, change, _ = jax.lax.while_loop(going, sweep, (none, jnp.array(0), jnp.array(jnp.inf), first))
-    return Outcome(sites, count, change)
+    first = _State(none, jnp.array(0), jnp.array(jnp.inf), jnp.array(damping), Marginal(m, jnp.diagonal(K)))
+    last = jax.lax.while_loop(going, sweep, first)
+    return Outcome(last.sites, last.count, last.change)
 
 
 def log_normaliser(K: Float[Array, "n n"], m: Float[Array, " n"], sites: Sites) -> Float[Array, ""]:
