@@ -15,7 +15,7 @@ Array(5., dtype=float64)
 import dataclasses
 import re
 from collections.abc import Iterator
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -93,7 +93,7 @@ class Parametric(eqx.Module):
             marks.append((name, mark))
         self.marks = tuple(marks)
 
-    def replace(self, changes: dict[str, Any]) -> Self:
+    def replace(self: T, changes: dict[str, Any]) -> T:
         """A copy in which parameters, named by path, have other values or marks.
 
         >>> import aggregauss as ag
@@ -109,7 +109,7 @@ class Parametric(eqx.Module):
             module = _replace(module, re.findall(r"[^.\[\]]+", path), value)
         return module
 
-    def freeze(self, *paths: str) -> Self:
+    def freeze(self: T, *paths: str) -> T:
         """A copy in which the named parameters (all of them, if none is named) keep their values."""
         chosen = {p.path: p.value for p in parameters(self)}
         return self.replace({path: fixed(chosen.get(path)) for path in (paths or chosen)})

@@ -7,13 +7,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 from tqdm.auto import tqdm
 
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.supports.layout import Atoms, Layout, layout
 from aggregauss.supports.support import Support, halved
 
+Indices = Int[Array, " k"] | Int[np.ndarray, " k"]
 AT_ONCE = 1 << 21  # pairs of atoms that are evaluated together: 16 MB for each intermediate array
 PER_CALL = 1 << 33  # pairs of atoms in one compiled call, so that a progress bar can move
 
@@ -115,7 +116,7 @@ def diagonal(kernel: Kernel, A: Layout) -> Float[Array, " n"]:
         return jnp.einsum("kab,ka,kb->k", kernel.block(a, b), u, v)
 
     values = _over_pairs(own, *A.siblings, A.center.shape[2] ** 2)
-    return values if A.owner is None else jax.ops.segment_sum(values, jnp.asarray(A.owner)[A.siblings[0]], A.size)
+    return values if A.owner is None else jax.ops.segment_sum(values, A.owner[A.siblings[0]], A.size)
 
 
 _gram = eqx.filter_jit(lambda kernel, A: symmetric(gram(kernel, A)))
@@ -148,7 +149,7 @@ def _tile_block(kernel: Kernel, left: tuple[Atoms, Array], right: tuple[Atoms, A
     return jnp.einsum("ksatb,ksa,ktb->kst", block.reshape(*u.shape, *v.shape[1:]), u, v)
 
 
-def _over_pairs(f: Callable[[Array, Array], Array], i: np.ndarray, j: np.ndarray, cost: int) -> Array:
+def _over_pairs(f: Callable[[Array, Array], Array], i: Indices, j: Indices, cost: int) -> Array:
     """f of all pairs of indices: together if they fit, else in batches whose intermediates are not kept."""
     batch = max(1, AT_ONCE // cost)
     if len(i) <= batch:

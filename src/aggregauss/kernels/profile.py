@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 Rule = Callable[[Array, Array, Array, Array], tuple[Array, Array]]
-Intervals = tuple[Float[Array, "*b n"], Float[Array, "*b n"]]  # centres and widths
+Intervals = tuple[Float[Array, "..."], Float[Array, "..."]]  # centres and widths along one dimension
 
 
 class Profile(abc.ABC):

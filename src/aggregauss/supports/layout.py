@@ -46,8 +46,8 @@ class Layout(eqx.Module):
     width: Float[Array, "tiles s a d"]
     weight: Float[Array, "tiles s a"]
     extremes: Float[Array, "2 d"]
-    owner: Int[np.ndarray, " pieces"] | None  # None: one piece for each support, in order
-    siblings: Int[np.ndarray, "2 pairs"]  # pairs of pieces that belong to the same support
+    owner: Int[Array, " pieces"] | None  # None: one piece for each support, in order
+    siblings: Int[Array, "2 pairs"]  # pairs of pieces that belong to the same support
     wide: tuple[bool, ...] = eqx.field(static=True)
     size: int = eqx.field(static=True)
 
@@ -105,8 +105,8 @@ def layout(support: Support, dtype: np.dtype | type = np.float64) -> Layout:
         width=stack(support.width[source]),
         weight=stack(weight),
         extremes=jnp.asarray(np.stack([support.width.min(axis=0), support.width.max(axis=0)]), dtype),
-        owner=None if pieces == support.size else owner,
-        siblings=_siblings(per_support),
+        owner=None if pieces == support.size else jnp.asarray(owner),
+        siblings=jnp.asarray(_siblings(per_support)),
         wide=support.wide,
         size=support.size,
     )
