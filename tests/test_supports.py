@@ -122,11 +122,15 @@ def test_rectangular_shapes_need_few_boxes():
 
 
 def test_more_boxes_are_more_accurate():
-    fine = ag.Polygons([BLOB, TWO_PARTS], atoms=400)
-    exact = np.asarray(ag.cov(KERNEL, fine))
-    errors = [np.abs(np.asarray(ag.cov(KERNEL, ag.Polygons([BLOB, TWO_PARTS], atoms=k))) - exact).max() for k in (1, 4, 16, 64)]
-    assert all(b < a for a, b in zip(errors, errors[1:]))
-    assert errors[-1] < 1e-5 * exact.max()
+    def covariance(atoms, method="boxes"):
+        return np.asarray(ag.cov(KERNEL, ag.Polygons([BLOB, TWO_PARTS], method=method, atoms=atoms)))
+
+    exact = covariance(1000)
+    errors = [np.abs(covariance(atoms) - exact).max() / exact.max() for atoms in (4, 16, 64)]
+    assert errors[0] > 5 * errors[1] > 25 * errors[2]
+    assert errors[2] < 1e-4
+    for method in ("centroids", "sobol", "uniform"):  # a box is worth more than three points
+        assert np.abs(covariance(48, method) - exact).max() / exact.max() > 3 * errors[1]
 
 
 def test_polygons_agree_with_a_fine_grid_of_points():

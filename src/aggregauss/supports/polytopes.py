@@ -48,7 +48,7 @@ def atomise(
     atoms = whole_number(atoms, kind, "atoms")
     mass = np.bincount(owner, geometry.volume(simplices))
     if method in ("boxes", "centroids"):
-        cells = tile(simplices, owner, atoms)
+        cells = tile(simplices, owner, atoms, for_boxes=method == "boxes")
         center, home, share = cells.mean, cells.owner, cells.mass
         width = cells.width if method == "boxes" else np.zeros_like(center)
     else:

@@ -29,16 +29,17 @@ class Cells:
         return np.sqrt(12.0 * self.variance)
 
 
-def tile(simplices: np.ndarray, owner: np.ndarray, count: int) -> Cells:
+def tile(simplices: np.ndarray, owner: np.ndarray, count: int, for_boxes: bool = True) -> Cells:
     """Cut each shape, a union of the simplices it owns, into at most `count` cells.
 
-    Fewer are used where a shape is already made of boxes. Every round cuts one cell of every shape: the one whose
-    volume, spread and unlikeness to a box are largest together, across its longest side, through its centroid.
+    Every round cuts one cell of every shape, across its longest side, through its centroid: the one with the largest
+    volume and spread, and `for_boxes` also the one least like a box. Cells that are boxes are then left whole, so fewer
+    than `count` may be used.
     """
     cell = owner.copy()
     cells = _summarise(simplices, cell, np.arange(owner.max() + 1))
     for _ in range(count - 1):
-        chosen = _worst(cells)
+        chosen = _worst(cells, for_boxes)
         if len(chosen) == 0:
             break
         simplices, cell, cells = _split(simplices, cell, cells, chosen)
@@ -60,10 +61,12 @@ def _summarise(simplices: np.ndarray, cell: np.ndarray, home: np.ndarray) -> Cel
     return Cells(home, mass, mean, variance)
 
 
-def _worst(cells: Cells) -> np.ndarray:
+def _worst(cells: Cells, for_boxes: bool) -> np.ndarray:
     """For each shape the cell that a cut would help most, unless all its cells are boxes."""
-    unlike = np.abs(1.0 - cells.mass / np.prod(cells.width, axis=1))
-    score = np.where(unlike > 1e-9, cells.mass * cells.variance.sum(axis=1) * unlike, 0.0)
+    score = cells.mass * cells.variance.sum(axis=1)
+    if for_boxes:
+        unlike = np.abs(1.0 - cells.mass / np.prod(cells.width, axis=1))
+        score = score * np.where(unlike > 1e-9, np.sqrt(unlike), 0.0)
     order = np.lexsort((score, cells.owner))
     last = np.flatnonzero(np.diff(cells.owner[order], append=-1))
     best = order[last]
