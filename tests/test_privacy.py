@@ -1,0 +1,68 @@
+"""Differential privacy: the mechanism's noise, and what modelling it gains."""
+
+import numpy as np
+import pytest
+
+import aggregauss as ag
+from aggregauss.metrics import rmse
+
+
+def test_the_mechanism_adds_laplace_noise_of_the_stated_scale():
+    from scipy.stats import kstest, laplace
+
+    noise = ag.privacy.release(np.zeros(20_000), epsilon=0.5, sensitivity=2.0)
+    assert noise.scale == 4.0
+    assert kstest(noise.values, laplace(scale=4.0).cdf).pvalue > 1e-4
+    np.testing.assert_allclose(noise.noise_variance[0], 32.0)
+
+
+def test_the_mechanism_is_as_private_as_it_says():
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
+    scale = ag.privacy.release([1.0], epsilon=0.3).scale
+    assert dp.m.make_laplace(*space, scale=scale).map(d_in=1.0) <= 0.3 + 1e-9
+
+
+def test_a_private_histogram_has_bins_and_counts():
+    bins, private = ag.privacy.histogram([1.0, 2.0, 11.0], [0.0, 10.0, 20.0], epsilon=1e6)
+    assert len(bins) == 2
+    np.testing.assert_allclose(private.values, [2.0, 1.0], atol=1e-3)
+
+
+def test_laplace_noise_beats_its_gaussian_stand_in_at_small_epsilon():
+    """Same data, same kernel, same variance of noise: only its shape differs."""
+    data = ag.datasets.ages(width=5)
+    ages = ag.Points(data.ages)
+    kernel = ag.RBF(ag.fixed(5.17), ag.fixed(13.0))
+    mean = ag.Constant(ag.fixed(float(data.totals.sum() / 105)))
+    epsilon, rng = 0.05, np.random.default_rng(0)
+    errors = []
+    for _ in range(30):
+        noisy = data.totals + rng.laplace(0, 1 / epsilon, len(data.totals))
+        standin = ag.GP(kernel, ag.Gaussian(ag.fixed(0.5)), mean=mean).fit(
+            data.bins, noisy, 2 / epsilon**2, inference=ag.Exact(optimise=False)
+        )
+        proper = ag.GP(kernel, ag.LaplaceNoise(1 / epsilon, ag.fixed(0.5)), mean=mean).fit(
+            data.bins, noisy, inference=ag.EP(optimise=False)
+        )
+        errors.append([rmse(data.counts, post.predict(ages).mean) for post in (standin, proper)])
+    errors = np.array(errors)
+    gain = errors[:, 0] - errors[:, 1]
+    assert gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(len(gain))
+
+
+def test_missing_opendp_is_one_sentence(monkeypatch):
+    import builtins
+
+    real = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.startswith("opendp"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match=r'pip install "aggregauss\[privacy\]"'):
+        ag.privacy.release([1.0], epsilon=1.0)
