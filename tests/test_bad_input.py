@@ -1,5 +1,6 @@
 """Bad input gives one sentence: the argument, the row, what was expected, what to do. Nothing is computed first."""
 
+import jaxtyping
 import numpy as np
 import pytest
 import shapely
@@ -11,6 +12,14 @@ BINS = ag.Intervals([0.0, 1.0, 2.0], [1.0, 2.0, 3.0])
 MODEL = ag.GP(ag.RBF(1.0))
 BOWTIE = shapely.Polygon([(0, 0), (1, 1), (1, 0), (0, 1)])
 TRIANGLE = np.array([[[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]])
+
+
+@pytest.fixture(autouse=True)
+def _as_users_run_it():
+    """Without the run-time type checks of the suite, which would speak first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 class Exploding:

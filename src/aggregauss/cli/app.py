@@ -16,10 +16,11 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
+def _version(asked: bool) -> bool:
     if asked:
         typer.echo(f"aggregauss {__version__}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()

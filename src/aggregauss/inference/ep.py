@@ -9,17 +9,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import log_ndtr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from aggregauss import linalg
 from aggregauss.inference import sites as ep
 from aggregauss.inference.data import Observations
 from aggregauss.inference.exact import Exact
-from aggregauss.inference.optimise import maximise
+from aggregauss.inference.optimise import Run, maximise
 from aggregauss.inference.posterior import Conditional, Posterior
 from aggregauss.inference.starts import starts
 from aggregauss.kernels.covariance import gram, symmetric, warn_if_coarse
-from aggregauss.latent.constraints import RELATIVE_SCALE, NonNegative
+from aggregauss.latent.constraints import RELATIVE_SCALE
 from aggregauss.latent.means import Moments, moments
 from aggregauss.likelihoods import Gaussian
 from aggregauss.parameters import copy_with
@@ -37,6 +37,7 @@ class Problem(eqx.Module):
     y: Float[Array, " observed"]
     noise_variance: Float[Array, " observed"]
     nu: Float[Array, ""]  # scale of the probit factors
+    idle: Bool[Array, " virtual"]  # virtual points that impose nothing
     exact: int = eqx.field(static=True)  # how many observations are Gaussian: all or none
     damping: float = eqx.field(static=True)
     max_sweeps: int = eqx.field(static=True)
@@ -75,53 +76,70 @@ class EP:
         if constraint is None and isinstance(model.likelihood, Gaussian):
             exact = Exact(self.restarts, self.max_iterations, self.tolerance, self.optimise)  # no site is needed
             return exact.fit(model, observations, seed, progress)
-        if constraint is None or not constraint.is_adaptive(observations.support.dim):
-            low, high = observations.support.bounding_box()
-            virtual = None if constraint is None else constraint.locations(low, high)
-            return self._fit(model, observations, virtual, seed, progress)
-        return self._fit_adaptively(model, observations, constraint, seed, progress)
+        low, high = observations.support.bounding_box()
+        if constraint is None:
+            virtual = None
+        elif constraint.is_adaptive(observations.support.dim):
+            virtual = self._place(model, observations, constraint.candidates(low, high, seed), seed, progress)
+        else:
+            virtual = constraint.locations(low, high)
+        return self._fit(model, observations, virtual, seed, progress)
 
     def _fit(
         self, model: Any, observations: Observations, virtual: Support | None, seed: int, progress: bool
     ) -> Posterior:
-        problem = self._problem(model, observations, virtual)
-        core, runs = copy_with(model, constraint=None), ()
-        if self.optimise:
-            begin = starts(core, observations, self.restarts, seed)
-            core, runs = maximise(
-                log_evidence, problem, begin, max_iterations=self.max_iterations, tolerance=self.tolerance, progress=progress
-            )
+        core, runs = self._learn(model, observations, virtual, seed, progress)
         warn_if_coarse(core.kernel, observations.support)
-        state, evidence, outcome = _solve(core, problem)
+        state, evidence, outcome = _solve(core, self._problem(model, observations, virtual))
         if not np.isfinite(evidence):
             raise FloatingPointError("EP: the sites diverged. Lower the damping, or give some noise_variance.")
         if outcome.change > self.sweep_tolerance:
             warnings.warn(
                 f"EP: the sites still moved by {float(outcome.change):.1e} standard deviations after {self.max_sweeps} "
                 "sweeps. Raise max_sweeps or lower the damping.",
-                stacklevel=4,
+                stacklevel=5,
             )
         fitted = copy_with(core, constraint=model.constraint)
         return Posterior(fitted, observations, virtual, state, float(evidence), "EP", runs)
 
-    def _fit_adaptively(
-        self, model: Any, observations: Observations, constraint: NonNegative, seed: int, progress: bool
-    ) -> Posterior:
-        """Start with a few points, then add the most doubtful candidates until none is or all points are used."""
-        low, high = observations.support.bounding_box()
-        candidates = constraint.candidates(low, high, seed)
-        share = max(1, int(constraint.points) // ADAPTIVE_ROUNDS)
-        virtual = candidates[np.arange(share)]
-        while True:
-            post = self._fit(model, observations, virtual, seed, progress)
-            latent = post.predict(candidates, "latent")
-            risk = 1.0 - latent.exceedance(0.0)
-            room = int(constraint.points) - len(virtual)
-            if room <= 0 or risk.max() <= ACCEPTED_RISK:
-                return post
-            virtual = concatenate([virtual, candidates[_spread_out(candidates, risk, min(share, room))]])
+    def _learn(
+        self, model: Any, observations: Observations, virtual: Support | None, seed: int, progress: bool
+    ) -> tuple[Any, tuple[Run, ...]]:
+        core = copy_with(model, constraint=None)  # what is compiled does not depend on it
+        if not self.optimise:
+            return core, ()
+        problem, begin = self._problem(model, observations, virtual), starts(core, observations, self.restarts, seed)
+        return maximise(
+            log_evidence, problem, begin, max_iterations=self.max_iterations, tolerance=self.tolerance, progress=progress
+        )
 
-    def _problem(self, model: Any, observations: Observations, virtual: Support | None) -> Problem:
+    def _place(
+        self, model: Any, observations: Observations, candidates: Support, seed: int, progress: bool
+    ) -> Support:
+        """Virtual points for the hyper-parameters that a few of them give: each round adds the most doubtful candidates.
+
+        The arrays have their final size from the start, with idle points among them, so that all rounds share one
+        compiled program.
+        """
+        total = int(model.constraint.points)
+        share = -(-total // ADAPTIVE_ROUNDS)
+        chosen = np.arange(share)
+        core, _ = self._learn(model, observations, candidates[chosen], seed, progress)
+        core = copy_with(core, constraint=model.constraint)
+        while True:
+            virtual = candidates[np.concatenate([chosen, np.zeros(total - len(chosen), int)])]
+            problem = self._problem(core, observations, virtual, active=len(chosen))
+            state, _, _ = _solve(copy_with(core, constraint=None), problem)
+            post = Posterior(core, observations, virtual, state, 0.0, "EP")
+            risk = 1.0 - post.predict(candidates, "latent").exceedance(0.0)
+            fresh = _spread_out(candidates, risk, chosen, min(share, total - len(chosen)))
+            if len(fresh) == 0:
+                return candidates[chosen]
+            chosen = np.concatenate([chosen, fresh])
+
+    def _problem(
+        self, model: Any, observations: Observations, virtual: Support | None, active: int | None = None
+    ) -> Problem:
         support = observations.support if virtual is None else concatenate([observations.support, virtual])
         nu = 1.0 if model.constraint is None else model.constraint.scale
         if nu is None:
@@ -132,6 +150,7 @@ class EP:
             y=jnp.asarray(observations.y),
             noise_variance=jnp.asarray(observations.noise_variance),
             nu=jnp.asarray(float(nu)),
+            idle=jnp.arange(0 if virtual is None else len(virtual)) >= (len(support) if active is None else active),
             exact=len(observations.y) if isinstance(model.likelihood, Gaussian) else 0,
             damping=self.damping,
             max_sweeps=self.max_sweeps,
@@ -193,12 +212,12 @@ def _log_z(model: Any, problem: Problem) -> ep.LogZ:
         k = len(y)
         observed = model.likelihood.log_smoothed(y, mean[:k], variance[:k] + noise)
         probit = log_ndtr(mean[k:] / jnp.sqrt(problem.nu**2 + variance[k:]))
-        return jnp.concatenate([observed, probit])
+        return jnp.concatenate([observed, jnp.where(problem.idle, 0.0, probit)])
 
     return log_z
 
 
-def _spread_out(candidates: Support, risk: np.ndarray, count: int) -> np.ndarray:
+def _spread_out(candidates: Support, risk: np.ndarray, chosen: np.ndarray, count: int) -> np.ndarray:
     """The riskiest candidates, leaving out those close to one already taken."""
     low, high = candidates.bounding_box()
     unit = (candidates.center - low) / (high - low)
@@ -207,6 +226,6 @@ def _spread_out(candidates: Support, risk: np.ndarray, count: int) -> np.ndarray
     for i in np.argsort(-risk):
         if len(taken) == count or risk[i] <= ACCEPTED_RISK:
             break
-        if all(np.linalg.norm(unit[i] - unit[j]) > apart for j in taken):
+        if np.linalg.norm(unit[[*chosen, *taken]] - unit[i], axis=1).min() > apart:
             taken.append(int(i))
     return np.array(taken, int)
