@@ -205,6 +205,15 @@ def test_observations_under_laplace_noise():
     assert multivariate_normal(latent.mean, latent.covariance, allow_singular=True).logpdf(latent.mean) > -50
 
 
+def test_laplace_noise_of_vanishing_scale_is_no_noise():
+    model = ag.GP(ag.RBF(1.5, 2.0), ag.LaplaceNoise(1e-6, ag.fixed(0.5)))
+    post, plain = model.fit(BINS, Y, inference=KEEP), ag.GP(ag.RBF(1.5, 2.0), ag.Gaussian(0.5)).fit(
+        BINS, Y, inference=ag.Exact(optimise=False)
+    )
+    np.testing.assert_allclose(post.predict(BINS).mean, plain.predict(BINS).mean, rtol=1e-6)
+    assert post.evidence == pytest.approx(plain.evidence, abs=1e-6)
+
+
 def test_smoothed_densities_agree_with_gauss_hermite():
     x, w = np.polynomial.hermite_e.hermegauss(120)
     mean, variance, y = 0.4, 0.7, 1.3

@@ -95,7 +95,7 @@ def test_single_precision_is_as_good_as_it_can_be(name):
 
 @given(st.floats(0.0, 1e3))
 def test_mills_ratio(t):
-    from aggregauss.kernels.mills import mills
+    from aggregauss.special import mills
 
     with mp.workdps(30):
         x = mp.mpf(t)

@@ -12,11 +12,11 @@ from jaxtyping import Array, Float
 
 from aggregauss.kernels import distance
 from aggregauss.kernels.kernel import dims, per_dim
-from aggregauss.kernels.mills import mills
 from aggregauss.kernels.potential import Smooth
 from aggregauss.kernels.profile import Profile
 from aggregauss.kernels.separable import Separable
 from aggregauss.parameters import parameter
+from aggregauss.special import mills
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,19 +1,22 @@
 """Laplace noise, as the Laplace mechanism of differential privacy adds it: y = f + e + g, p(e) = exp(-|e|/b) / (2b).
 
-g ~ N(0, σ²) is ordinary noise beside it. With s² the variance of f plus σ², and d = y - m,
+g ~ N(0, σ²) is ordinary noise beside it. With s² the variance of f plus σ², d = y - m and the Mills ratio M,
 
-    Z = (1/2b) [ e^{-d/b + s²/2b²} Φ(d/s - s/b) + e^{d/b + s²/2b²} Φ(-d/s - s/b) ].
+    Z = (1/2b) φ(d/s) [ M(s/b - d/s) + M(s/b + d/s) ],
+
+which, unlike the same in terms of Φ, subtracts no large numbers when b is small beside s.
 """
 
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import log_ndtr
+from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from aggregauss.likelihoods.likelihood import Likelihood
 from aggregauss.parameters import Param, fixed, parameter
+from aggregauss.special import log_mills
 from aggregauss.marginals import LaplaceMarginals, Marginals
 
 
@@ -40,10 +43,10 @@ class LaplaceNoise(Likelihood):
     ) -> Float[Array, "..."]:
         """log Z."""
         b, total = self.scale, jnp.maximum(variance + self.variance, 1e-30)
-        d, s = y - mean, jnp.sqrt(total)
-        below = -d / b + log_ndtr(d / s - s / b)
-        above = d / b + log_ndtr(-d / s - s / b)
-        return jnp.logaddexp(below, above) + total / (2 * b**2) - jnp.log(2 * b)
+        s = jnp.sqrt(total)
+        z, r = (y - mean) / s, s / b
+        tails = jnp.logaddexp(log_mills(r - z), log_mills(r + z))
+        return norm.logpdf(z) - jnp.log(2 * b) + tails
 
     def observation(self, mean: np.ndarray, variance: np.ndarray) -> Marginals:
         """Normal plus Laplace."""

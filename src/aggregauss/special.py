@@ -1,4 +1,4 @@
-"""The Mills ratio M(t) = e^{t²/2} ∫_t^∞ e^{-x²/2} dx for t >= 0, to 6e-16 relative.
+"""The Mills ratio M(t) = e^{t²/2} ∫_t^∞ e^{-x²/2} dx, to 6e-16 relative for t >= 0.
 
 (t + 5) M(t) is a smooth function of u = (t - 5)/(t + 5) on [-1, 1]; the polynomial below is its Chebyshev interpolant
 of degree 23. One polynomial and one division: with the e^{-t²/2} that the RBF kernel needs anyway, erfc comes for less
@@ -6,6 +6,7 @@ than half of its own cost, and keeps its relative accuracy however far out.
 """
 
 import jax.numpy as jnp
+from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float
 
 SHIFT = 5.0
@@ -27,3 +28,10 @@ def mills(t: Float[Array, "..."]) -> Float[Array, "..."]:
     for coefficient in COEFFICIENTS[-2::-1]:
         total = total * u + coefficient
     return total * inverse
+
+
+def log_mills(t: Float[Array, "..."]) -> Float[Array, "..."]:
+    """log M(t) for any t; below zero M = √(2π) e^{t²/2} Φ(-t)."""
+    positive, negative = jnp.maximum(t, 0.0), jnp.minimum(t, 0.0)
+    below = log_ndtr(-negative) + 0.5 * negative**2 + 0.5 * jnp.log(2 * jnp.pi)
+    return jnp.where(t >= 0, jnp.log(mills(positive)), below)
