@@ -1,8 +1,8 @@
 """Ages of a census area from ten-year bins, with differential privacy (Smith, Alvarez and Lawrence 2019, Table 2).
 
 Counts in bins of ten years receive Laplace noise of scale 1/ε; the task is the count at every single age. Settings that
-the paper leaves out are those of its notebooks: starts variance 20 and ℓ 2, mean density subtracted, known noise variance
-2/ε² beside a learned one, one start.
+the paper leaves out are those of its notebooks: starts variance 20 and ℓ 2, mean density subtracted, known noise
+variance 2/ε² beside a learned one, one start.
 """
 
 import numpy as np
@@ -54,9 +54,7 @@ def nonnegative(totals: np.ndarray, epsilon: float, kernel: type = ag.RBF, scale
     lengthscale = ag.param(5 / ROOT2, bounds=(1 / ROOT2, 15 / ROOT2))
     constraint = ag.NonNegative(50, scale=scale)
     model = ag.GP(kernel(lengthscale, 20.0), ag.Gaussian(ag.fixed(1.0)), constraint=constraint)
-    post = model.fit(
-        DATA.bins, np.maximum(totals, 0.0), 2 / epsilon**2, inference=ag.EP(restarts=0), progress=False
-    )
+    post = model.fit(DATA.bins, np.maximum(totals, 0.0), 2 / epsilon**2, inference=ag.EP(restarts=0), progress=False)
     return post.predict(AGES, kind="observation")
 
 

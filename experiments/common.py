@@ -32,7 +32,11 @@ def folder(options: argparse.Namespace, name: str) -> Path:
 
 
 def resumable(
-    name: str, keys: Iterable[tuple], columns: list[str], compute: Callable[..., list[dict] | dict], fresh: bool
+    name: str,
+    keys: Iterable[tuple],
+    columns: list[str],
+    compute: Callable[..., list[dict] | dict],
+    fresh: bool,
 ) -> list[dict[str, str]]:
     """Rows for all keys, computing those that an earlier run has not written; each is on disk as soon as it is known.
 

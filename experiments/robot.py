@@ -31,7 +31,15 @@ def figures(post: ag.Posterior) -> list[str]:
 if __name__ == "__main__":
     arguments(__doc__).parse_args()
     average = float(np.mean(DISTANCE / WINDOWS.mass))
-    header = ["", "variance", "ℓ (exp(-d²/ℓ²))", "noise", "-log likelihood", "speed at 5 s, observed", "± of the function"]
+    header = [
+        "",
+        "variance",
+        "ℓ (exp(-d²/ℓ²))",
+        "noise",
+        "-log likelihood",
+        "speed at 5 s, observed",
+        "± of the function",
+    ]
     rows = [
         ["paper", "12.9", "7.1", "0.6", "", "4.87 ± 1.70", ""],
         [f"constant mean {average:.3f}", *figures(fit(ag.Constant(ag.fixed(average))))],

@@ -28,14 +28,19 @@ KERNELS = {
     "white": (ag.White(0.9), None),
     "sum": (ag.RBF(0.7) + ag.Linear(0.3) + 0.5 * ag.Matern32(1.1, form="product"), None),
     "product": (2.0 * ag.RBF(0.8, active_dims=[0]) * ag.Matern12(0.5, active_dims=[1]), None),
-    "product-of-sum": ((ag.RBF(0.8, active_dims=[0]) + ag.ConstantKernel(0.2)) * ag.Cosine(0.5, active_dims=[1]), None),
+    "product-of-sum": (
+        (ag.RBF(0.8, active_dims=[0]) + ag.ConstantKernel(0.2)) * ag.Cosine(0.5, active_dims=[1]),
+        None,
+    ),
     "product-shared-dim": (ag.RBF(1.5) * ag.Cosine(0.8), 1e-4),
 }
 
 SQUARE_WITH_HOLE = shapely.box(0, 0, 2, 2) - shapely.box(0.5, 0.5, 1, 1.5)
 TWO_PARTS = shapely.MultiPolygon([shapely.box(-1, 0, -0.4, 0.5), shapely.Polygon([(-1, 1), (-0.2, 1), (-0.6, 1.9)])])
 BLOB = shapely.Point(1, -1).buffer(0.8)
-TETRAHEDRA = np.array([[[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]]], float)
+TETRAHEDRA = np.array(
+    [[[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]]], float
+)
 
 
 def _bags(sizes, measure="total"):
@@ -61,7 +66,8 @@ SUPPORTS = {
     "polygon-uniform": ag.Polygons([SQUARE_WITH_HOLE, BLOB], method="uniform", atoms=9),
     "polytopes": ag.Polytopes([TETRAHEDRA[:, :, :2][:1, :3], TETRAHEDRA[1:, :3, :2]], atoms=6),
     "product": ag.Product(
-        ag.Intervals([0.0, 1.0], [1.0, 1.5], measure="mean"), ag.Bags([[0.1], [0.4], [0.9]], [0, 0, 1], measure="total")
+        ag.Intervals([0.0, 1.0], [1.0, 1.5], measure="mean"),
+        ag.Bags([[0.1], [0.4], [0.9]], [0, 0, 1], measure="total"),
     ),
     "mixed": ag.concatenate([POINTS[:2], BOXES[:2], BOXES[2:4].with_measure("mean")]),
 }

@@ -13,7 +13,9 @@ import aggregauss as ag
 
 BINS = ag.Intervals([0.0, 1.0, 2.0], [1.0, 2.0, 3.0])
 MODELS = {
-    "exact": ag.GP(ag.RBF(ag.param(1.0, prior=ag.LogNormal(1.0, 0.5))) + 2.0 * ag.Matern32(), mean=ag.LinearMean([0.0])),
+    "exact": ag.GP(
+        ag.RBF(ag.param(1.0, prior=ag.LogNormal(1.0, 0.5))) + 2.0 * ag.Matern32(), mean=ag.LinearMean([0.0])
+    ),
     "ep": ag.GP(ag.RBF(1.0), ag.LaplaceNoise(0.5, ag.fixed(0.1)), constraint=ag.NonNegative(6)),
 }
 

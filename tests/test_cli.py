@@ -38,7 +38,11 @@ def test_wrong_options_exit_with_a_code():
 
 
 def test_the_command_is_installed():
-    done = subprocess.run([sys.executable, "-c", "from aggregauss.cli import main; main()", "--version"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "from aggregauss.cli import main; main()", "--version"],
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout.strip() == f"aggregauss {ag.__version__}"
 
 

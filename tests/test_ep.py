@@ -207,8 +207,9 @@ def test_observations_under_laplace_noise():
 
 def test_laplace_noise_of_vanishing_scale_is_no_noise():
     model = ag.GP(ag.RBF(1.5, 2.0), ag.LaplaceNoise(1e-6, ag.fixed(0.5)))
-    post, plain = model.fit(BINS, Y, inference=KEEP), ag.GP(ag.RBF(1.5, 2.0), ag.Gaussian(0.5)).fit(
-        BINS, Y, inference=ag.Exact(optimise=False)
+    post, plain = (
+        model.fit(BINS, Y, inference=KEEP),
+        ag.GP(ag.RBF(1.5, 2.0), ag.Gaussian(0.5)).fit(BINS, Y, inference=ag.Exact(optimise=False)),
     )
     np.testing.assert_allclose(post.predict(BINS).mean, plain.predict(BINS).mean, rtol=1e-6)
     assert post.evidence == pytest.approx(plain.evidence, abs=1e-6)
@@ -224,9 +225,17 @@ def test_smoothed_densities_agree_with_gauss_hermite():
         assert got == pytest.approx(exact, abs=1e-6)
 
 
-@pytest.mark.parametrize("likelihood", [ag.Gaussian(0.3), ag.LaplaceNoise(0.8, ag.fixed(0.2)), ag.LaplaceNoise(0.8, ag.fixed(0.0))])
+@pytest.mark.parametrize(
+    "likelihood", [ag.Gaussian(0.3), ag.LaplaceNoise(0.8, ag.fixed(0.2)), ag.LaplaceNoise(0.8, ag.fixed(0.0))]
+)
 def test_likelihoods_are_normalised_and_have_finite_gradients_far_out(likelihood):
-    mass = quad(lambda y: float(jnp.exp(likelihood.log_prob(jnp.array(y), jnp.array(0.3)))), -40, 40, points=[0.3], limit=200)[0]
+    mass = quad(
+        lambda y: float(jnp.exp(likelihood.log_prob(jnp.array(y), jnp.array(0.3)))),
+        -40,
+        40,
+        points=[0.3],
+        limit=200,
+    )[0]
     assert mass == pytest.approx(1.0, abs=1e-6)
     slope = jax.grad(lambda m: likelihood.log_smoothed(jnp.array(0.0), m, jnp.array(0.5)))
     assert all(np.isfinite(float(slope(jnp.array(m)))) for m in (-1e3, -30.0, 0.0, 30.0, 1e3))

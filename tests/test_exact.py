@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from instances import SUPPORTS
 from scipy.stats import multivariate_normal
 
 import aggregauss as ag
 from aggregauss.inference.data import observe
 from aggregauss.inference.exact import log_evidence
 from aggregauss.parameters import log_prior, pack, parameters, unpack
+from instances import SUPPORTS
 
 KEEP = ag.Exact(optimise=False)
 BINS = ag.Intervals([0.0, 1.0, 2.5, 4.0, 0.5], [1.0, 2.5, 4.0, 6.0, 5.0], measure="total")
@@ -52,7 +52,9 @@ def test_points_agree_with_scikit_learn():
     rng = np.random.default_rng(1)
     X = rng.uniform(0, 5, (30, 2))
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=30)
-    theirs = GaussianProcessRegressor(ConstantKernel(1.0) * RBF([1.0, 1.0]) + WhiteKernel(0.1), random_state=0).fit(X, y)
+    theirs = GaussianProcessRegressor(ConstantKernel(1.0) * RBF([1.0, 1.0]) + WhiteKernel(0.1), random_state=0).fit(
+        X, y
+    )
     ours = ag.GP(ag.RBF([1.0, 1.0], 1.0), ag.Gaussian(0.1)).fit(ag.Points(X), y)
     assert ours.evidence >= theirs.log_marginal_likelihood_value_ - 1e-4
     again = ours.model.replace({"kernel.lengthscale": theirs.kernel_.k1.k2.length_scale})
@@ -145,7 +147,9 @@ def test_linear_mean_is_integrated_over_the_supports():
 def test_evidence_gradient_agrees_with_finite_differences(seed):
     rng = np.random.default_rng(seed)
     model = ag.GP(
-        ag.RBF(rng.uniform(0.3, 3), 1.0) + ag.Matern32(rng.uniform(0.3, 3), 0.5), ag.Gaussian(0.1), mean=ag.Constant(0.2)
+        ag.RBF(rng.uniform(0.3, 3), 1.0) + ag.Matern32(rng.uniform(0.3, 3), 0.5),
+        ag.Gaussian(0.1),
+        mean=ag.Constant(0.2),
     )
     data = observe(BINS, Y, rng.uniform(0, 0.2, 5)).on_device()
     value = _evidence_of_vector
@@ -175,7 +179,9 @@ def test_fit_leaves_the_model_unchanged_and_repeats_itself():
 
 
 def test_fixed_parameters_stay_and_bounds_hold():
-    model = ag.GP(ag.RBF(ag.fixed(0.9), ag.param(1.0, bounds=(0.5, 1.5))), ag.Gaussian(ag.param(0.3, bounds=(0.2, 0.4))))
+    model = ag.GP(
+        ag.RBF(ag.fixed(0.9), ag.param(1.0, bounds=(0.5, 1.5))), ag.Gaussian(ag.param(0.3, bounds=(0.2, 0.4)))
+    )
     fitted = model.fit(BINS, Y).model
     assert float(fitted.kernel.lengthscale) == 0.9
     assert 0.5 <= float(fitted.kernel.variance) <= 1.5
@@ -192,7 +198,13 @@ def test_a_prior_pulls_the_optimum_and_enters_the_objective():
 
 @pytest.mark.parametrize(
     "prior",
-    [ag.LogNormal(2.0, 0.5), ag.Gamma(2.0, 1.5), ag.InverseGamma(3.0, 2.0), ag.Normal(0.5, 1.0), ag.HalfNormal(1.5)],
+    [
+        ag.LogNormal(2.0, 0.5),
+        ag.Gamma(2.0, 1.5),
+        ag.InverseGamma(3.0, 2.0),
+        ag.Normal(0.5, 1.0),
+        ag.HalfNormal(1.5),
+    ],
     ids=lambda p: type(p).__name__,
 )
 def test_prior_densities_integrate_to_one(prior):

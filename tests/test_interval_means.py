@@ -7,15 +7,21 @@ import jax
 import jax.numpy as jnp
 import mpmath as mp
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import aggregauss as ag
+import oracles
 from aggregauss.kernels.profile import interval_means
 
-KERNELS = {"RBF": ag.RBF, "Matern12": ag.Matern12, "Matern32": ag.Matern32, "Matern52": ag.Matern52, "Cosine": ag.Cosine}
+KERNELS = {
+    "RBF": ag.RBF,
+    "Matern12": ag.Matern12,
+    "Matern32": ag.Matern32,
+    "Matern52": ag.Matern52,
+    "Cosine": ag.Cosine,
+}
 WIDTHS = 10.0 ** np.arange(-9, 3.01, 1.0)
 
 
@@ -59,7 +65,14 @@ def test_value_and_lengthscale_gradient_agree_with_the_potential_in_120_digits(n
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_potential_agrees_with_adaptive_quadrature(name):
-    cases = [(0.0, 1.0, 1.0), (0.3, 2.0, 0.1), (1.5, 1.0, 2.0), (2.0, 0.01, 0.5), (4.0, 1e-3, 1e-4), (30.0, 50.0, 2.0)]
+    cases = [
+        (0.0, 1.0, 1.0),
+        (0.3, 2.0, 0.1),
+        (1.5, 1.0, 2.0),
+        (2.0, 0.01, 0.5),
+        (4.0, 1e-3, 1e-4),
+        (30.0, 50.0, 2.0),
+    ]
     for case in cases:
         with mp.workdps(60):
             assert mp.almosteq(oracles.quadrature_mean(name, *case), oracles.potential_mean(name, *case), rel_eps=1e-14)
@@ -67,7 +80,9 @@ def test_potential_agrees_with_adaptive_quadrature(name):
 
 @pytest.mark.parametrize("name", KERNELS)
 @given(
-    d=st.floats(-8.0, 8.0), p=st.floats(-9.0, 1.3).map(lambda e: 10.0**e), q=st.floats(-9.0, 1.3).map(lambda e: 10.0**e)
+    d=st.floats(-8.0, 8.0),
+    p=st.floats(-9.0, 1.3).map(lambda e: 10.0**e),
+    q=st.floats(-9.0, 1.3).map(lambda e: 10.0**e),
 )
 def test_derivatives_in_position_and_width_agree_with_finite_differences_in_120_digits(name, d, p, q):
     if min(abs(abs(d) - (p + q) / 2), abs(abs(d) - abs(p - q) / 2), abs(d)) < 1e-6:

@@ -5,7 +5,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from instances import BOXES, KERNELS, POINTS, SUPPORTS
 from sklearn.gaussian_process import kernels as sk
 
 import aggregauss as ag
@@ -14,6 +13,7 @@ from aggregauss.kernels.covariance import variances
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.parameters import pack, unpack
 from aggregauss.supports.support import halved
+from instances import BOXES, KERNELS, POINTS, SUPPORTS
 
 EVERYTHING = ag.concatenate([POINTS, BOXES, SUPPORTS["bags"], SUPPORTS["box-means"][:3]])
 
@@ -81,7 +81,10 @@ def test_a_thin_box_is_a_point(name):
 def test_boxes_agree_with_a_fine_cloud_of_points(name):
     kernel, error = KERNELS[name]
     x, w = np.polynomial.legendre.leggauss(24)
-    grid, weight = np.stack(np.meshgrid(x, x, indexing="ij"), -1).reshape(-1, 2) / 2, np.outer(w, w).ravel() / 4
+    grid, weight = (
+        np.stack(np.meshgrid(x, x, indexing="ij"), -1).reshape(-1, 2) / 2,
+        np.outer(w, w).ravel() / 4,
+    )
     cloud = ag.Bags(
         (BOXES.center[:, None] + BOXES.width[:, None] * grid).reshape(-1, 2),
         np.repeat(np.arange(len(BOXES)), len(grid)),
@@ -213,7 +216,10 @@ def test_explain_names_the_rule():
         "  Matern32: Gauss-Legendre quadrature, 8 nodes in each of 2 dimension(s) with width",
     ]
     assert "closed form" in ag.explain(ag.Matern32(form="product"), BOXES)
-    assert ag.explain(ag.RBF(), POINTS).splitlines() == ["Points x Points: points only", "  RBF: value at points"]
+    assert ag.explain(ag.RBF(), POINTS).splitlines() == [
+        "Points x Points: points only",
+        "  RBF: value at points",
+    ]
 
 
 def test_wide_boxes_with_quadrature_are_called_out():

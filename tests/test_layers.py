@@ -56,7 +56,17 @@ def test_no_import_points_up():
 
 
 def test_import_is_light():
-    heavy = ("geopandas", "shapely", "matplotlib", "pandas", "opendp", "typer", "scipy.stats", "sklearn", "numpyro")
+    heavy = (
+        "geopandas",
+        "shapely",
+        "matplotlib",
+        "pandas",
+        "opendp",
+        "typer",
+        "scipy.stats",
+        "sklearn",
+        "numpyro",
+    )
     code = f"import sys, aggregauss; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -5,12 +5,12 @@ import pytest
 import shapely
 from hypothesis import given
 from hypothesis import strategies as st
-from instances import BLOB, BOXES, POINTS, SQUARE_WITH_HOLE, SUPPORTS, TETRAHEDRA, TWO_PARTS
 
 import aggregauss as ag
 from aggregauss.kernels.covariance import variances
 from aggregauss.supports import simplices as geometry
 from aggregauss.supports.support import halved
+from instances import BLOB, BOXES, POINTS, SQUARE_WITH_HOLE, SUPPORTS, TETRAHEDRA, TWO_PARTS
 
 KERNEL = ag.RBF([0.6, 0.9], 1.2)
 
@@ -138,7 +138,9 @@ def test_polygons_agree_with_a_fine_grid_of_points():
     grid = np.stack(np.meshgrid(x, x, indexing="ij"), -1).reshape(-1, 2)
     shapes = [SQUARE_WITH_HOLE, TWO_PARTS]
     inside = [grid[shapely.contains_xy(g, grid)] for g in shapes]
-    density = [np.exp(-0.5 * (((p - [0.3, 0.4]) / [0.6, 0.9]) ** 2).sum(1)).mean() * g.area for p, g in zip(inside, shapes)]
+    density = [
+        np.exp(-0.5 * (((p - [0.3, 0.4]) / [0.6, 0.9]) ** 2).sum(1)).mean() * g.area for p, g in zip(inside, shapes)
+    ]
     got = np.asarray(ag.cov(ag.RBF([0.6, 0.9], 1.0), ag.Polygons(shapes, atoms=64), ag.Points([[0.3, 0.4]])))[:, 0]
     np.testing.assert_allclose(got, density, rtol=2e-3)
 
@@ -150,7 +152,9 @@ def test_a_cut_keeps_volume_and_centroid_and_separates(dim, seed):
     pieces, origin, upper = geometry.cut(simplices, axis, at)
     size = geometry.volume(pieces)
     np.testing.assert_allclose(np.bincount(origin, size, minlength=20), geometry.volume(simplices), atol=1e-12)
-    mean = np.stack([np.bincount(origin, size * geometry.moments(pieces)[0][:, k], minlength=20) for k in range(dim)], 1)
+    mean = np.stack(
+        [np.bincount(origin, size * geometry.moments(pieces)[0][:, k], minlength=20) for k in range(dim)], 1
+    )
     np.testing.assert_allclose(mean, geometry.volume(simplices)[:, None] * geometry.moments(simplices)[0], atol=1e-11)
     height = np.take_along_axis(pieces, axis[origin][:, None, None], 2)[:, :, 0] - at[origin][:, None]
     assert np.where(upper[:, None], height, -height).min() > -1e-12

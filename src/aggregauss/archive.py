@@ -1,7 +1,7 @@
 """Saving to one file that holds numbers and names only, never code.
 
-The file is a zip archive: `manifest.json` describes the object as a tree of registered class names and plain values, and
-each array is a `.npy` member written without pickling. Reading looks class names up in a table of known classes and
+The file is a zip archive: `manifest.json` describes the object as a tree of registered class names and plain values,
+and each array is a `.npy` member written without pickling. Reading looks class names up in a table of known classes and
 fills their fields; nothing in a file can be executed.
 """
 
@@ -73,7 +73,9 @@ def load(path: str | os.PathLike) -> Any:
                 )
             return _decode(manifest["object"], archive)
     except (zipfile.BadZipFile, KeyError, json.JSONDecodeError, UnicodeDecodeError) as problem:
-        raise ValueError(f"load: {path} is not a complete aggregauss file ({problem}). Save the posterior again.") from None
+        raise ValueError(
+            f"load: {path} is not a complete aggregauss file ({problem}). Save the posterior again."
+        ) from None
 
 
 def _umask() -> int:
@@ -95,7 +97,9 @@ def _encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if _known.get(name) is not type(value):
         raise TypeError(f"save: {name} cannot be saved. Decorate the class with aggregauss.archive.storable.")
     skipped = getattr(type(value), "not_stored", ())
-    fields = {f.name: _encode(getattr(value, f.name), arrays) for f in dataclasses.fields(value) if f.name not in skipped}
+    fields = {
+        f.name: _encode(getattr(value, f.name), arrays) for f in dataclasses.fields(value) if f.name not in skipped
+    }
     return {"class": name, "fields": fields}
 
 

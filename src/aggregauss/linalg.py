@@ -4,6 +4,8 @@ Jitter is relative to each diagonal entry: totals over large supports and values
 negligible beside the former would drown the latter.
 """
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
@@ -18,7 +20,7 @@ def add_diagonal(K: Float[Array, "n n"], d: Float[Array, " n"]) -> Float[Array, 
 
 
 def cholesky(K: Float[Array, "n n"], jitter: float | Array = JITTER) -> Float[Array, "n n"]:
-    """Lower Cholesky factor of the symmetric matrix whose lower triangle is given; NaN if it is not positive definite."""
+    """Lower Cholesky factor of the symmetric matrix with this lower triangle; NaN if not positive definite."""
     nudged = jnp.where(_rows(K) == _columns(K), K * (1.0 + jitter), K)
     return jax.lax.linalg.cholesky(nudged, symmetrize_input=False)
 
@@ -74,15 +76,15 @@ def lower_solve(L: Float[Array, "n n"], B: Float[Array, "n *m"]) -> Float[Array,
 def lower_inverse(L: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """The lower triangle of (L Lᵀ)⁻¹, with zeros or rubbish above.
 
-    From row k on, columns k, k+1, ... of the inverse depend on the trailing block L[k:, k:] alone: taking the columns in
-    a few groups does less than half of the work of solving for the whole identity.
+    From row k on, columns k, k+1, ... of the inverse depend on the trailing block L[k:, k:] alone: taking the columns
+    in a few groups does less than half of the work of solving for the whole identity.
     """
     n = L.shape[0]
     groups = 1 if n < 256 else 4
     edges = [n * g // groups for g in range(groups + 1)]
     columns = [
         jnp.pad(cho_solve((L[k:, k:], True), jnp.eye(n - k, stop - k, dtype=L.dtype)), ((k, 0), (0, 0)))
-        for k, stop in zip(edges, edges[1:])
+        for k, stop in itertools.pairwise(edges)
     ]
     return jnp.concatenate(columns, axis=1)
 

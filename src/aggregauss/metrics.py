@@ -43,7 +43,9 @@ def gaussian_crps(y: Any, mean: Any, variance: Any) -> float:
     return float(np.mean(sd * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))))
 
 
-def bootstrap(values: Any, statistic: Any = np.mean, level: float = 0.95, draws: int = 10_000, seed: int = 0) -> tuple[float, float]:
+def bootstrap(
+    values: Any, statistic: Any = np.mean, level: float = 0.95, draws: int = 10_000, seed: int = 0
+) -> tuple[float, float]:
     """A bootstrap interval of a statistic of independent values."""
     values = np.asarray(values)
     index = np.random.default_rng(seed).integers(0, len(values), (draws, len(values)))

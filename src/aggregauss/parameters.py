@@ -15,18 +15,20 @@ Array(5., dtype=float64)
 import dataclasses
 import re
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from aggregauss.archive import storable
 from aggregauss.priors import Prior
 
 T = TypeVar("T")
+P = TypeVar("P", bound="Parametric")
 
 LOG_REACH = 25.0  # how far, in log units, a positive parameter may travel from where its search starts
 
@@ -93,7 +95,7 @@ class Parametric(eqx.Module):
             marks.append((name, mark))
         self.marks = tuple(marks)
 
-    def replace(self: T, changes: dict[str, Any]) -> T:
+    def replace(self: P, changes: dict[str, Any]) -> P:
         """A copy in which parameters, named by path, have other values or marks.
 
         >>> import aggregauss as ag
@@ -109,7 +111,7 @@ class Parametric(eqx.Module):
             module = _replace(module, re.findall(r"[^.\[\]]+", path), value)
         return module
 
-    def freeze(self: T, *paths: str) -> T:
+    def freeze(self: P, *paths: str) -> P:
         """A copy in which the named parameters (all of them, if none is named) keep their values."""
         chosen = {p.path: p.value for p in parameters(self)}
         return self.replace({path: fixed(chosen.get(path)) for path in (paths or chosen)})
@@ -134,9 +136,7 @@ def parameters(tree: Any) -> tuple[Parameter, ...]:
 
 def log_prior(tree: Any) -> Float[Array, ""]:
     """Sum of the log prior densities of the learned parameters, in natural units."""
-    terms = [
-        jnp.sum(p.mark.prior.log_prob(p.value)) for p in parameters(tree) if p.mark.prior and not p.mark.fixed
-    ]
+    terms = [jnp.sum(p.mark.prior.log_prob(p.value)) for p in parameters(tree) if p.mark.prior and not p.mark.fixed]
     return sum(terms, jnp.zeros(()))
 
 
@@ -218,7 +218,7 @@ def _settle(owner: type, name: str, given: Any) -> tuple[Array, Mark]:
     if value is None:
         value, mark = (1.0 if positive else 0.0), dataclasses.replace(mark, start_from_data=True)
     array = jnp.asarray(value, dtype=float)
-    if not isinstance(array, jax.core.Tracer):
+    if not isinstance(array, Tracer):
         _check_value(owner.__name__, name, np.asarray(array), positive, mark)
     return array, mark
 
@@ -264,6 +264,6 @@ def _replace(module: Any, steps: list[str], value: Any) -> Any:
 def copy_with(module: T, **changes: Any) -> T:
     """A copy of a module with some fields replaced, without running its initialiser."""
     copy = object.__new__(type(module))
-    for field in dataclasses.fields(module):
+    for field in dataclasses.fields(cast(Any, module)):
         object.__setattr__(copy, field.name, changes.get(field.name, getattr(module, field.name)))
     return copy

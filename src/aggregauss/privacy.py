@@ -6,6 +6,7 @@ Gaussian stand-in, or model it as what it is with `LaplaceNoise(release.scale)`.
 """
 
 import dataclasses
+import importlib
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,11 @@ def release(counts: Any, epsilon: float, sensitivity: float = 1.0) -> Release:
         if not (np.isfinite(value) and value > 0):
             raise ValueError(f'release: "{name}" must be positive and finite, but got {value}.')
     try:
-        import opendp.prelude as dp
+        dp: Any = importlib.import_module("opendp.prelude")
     except ImportError:
-        raise ImportError('release: OpenDP is not installed. Run: python -m pip install "aggregauss[privacy]"') from None
+        raise ImportError(
+            'release: OpenDP is not installed. Run: python -m pip install "aggregauss[privacy]"'
+        ) from None
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
     scale = sensitivity / epsilon

@@ -8,7 +8,5 @@ def main() -> None:
     try:
         from aggregauss.cli.app import app
     except ImportError as missing:
-        sys.exit(
-            f'aggregauss: the command line needs {missing.name}. Run: python -m pip install "aggregauss[all]"'
-        )
+        sys.exit(f'aggregauss: the command line needs {missing.name}. Run: python -m pip install "aggregauss[all]"')
     app()

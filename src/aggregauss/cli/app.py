@@ -12,7 +12,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Gaussian processes for data that arrive aggregated: the fine-scale function underneath, with its uncertainty.",
+    help="Gaussian processes for aggregated data: the fine-scale function underneath, with its uncertainty.",
 )
 
 
@@ -25,7 +25,9 @@ def _version(asked: bool) -> bool:
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Options that go before a command."""
 
@@ -35,7 +37,9 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture and the table; made if it does not exist.")] = Path(
         "aggregauss-demo"
     ),
-    width: Annotated[int, typer.Option(min=2, max=50, help="Width of the age bins that the model may see, in years.")] = 10,
+    width: Annotated[
+        int, typer.Option(min=2, max=50, help="Width of the age bins that the model may see, in years.")
+    ] = 10,
 ) -> None:
     """Ages of a census area: coarse bins in, single years out.
 

@@ -29,13 +29,23 @@ def run(out: Path, width: int) -> None:
     seconds = time.perf_counter() - started
 
     out.mkdir(parents=True, exist_ok=True)
-    columns = {"age": data.ages.astype(int), "count": data.counts, "mean": prediction.mean, "lower": lower, "upper": upper}
+    columns = {
+        "age": data.ages.astype(int),
+        "count": data.counts,
+        "mean": prediction.mean,
+        "lower": lower,
+        "upper": upper,
+    }
     table = pd.DataFrame(columns)
     table.to_csv(out / "ages.csv", index=False, float_format="%.4g")
     ax = ag.plots.plot_density(post, (data.ages, data.counts), kind="observation")
-    ax.set(xlabel="age", ylabel="residents per year of age", title=f"Ages of a census area from {width}-year bins")
+    ax.set(
+        xlabel="age",
+        ylabel="residents per year of age",
+        title=f"Ages of a census area from {width}-year bins",
+    )
     ax.set_ylim(bottom=0)
-    ax.figure.savefig(out / "ages.png", dpi=150)
+    plt.savefig(out / "ages.png", dpi=150)
     plt.close("all")
 
     read_off = np.repeat(post.observations.density, width)[: len(data.ages)]
@@ -66,5 +76,7 @@ def _report(
     console.print(table)
     before, after = rmse(data.counts, read_off), rmse(data.counts, mean)
     inside = coverage(data.counts, lower, upper)
-    console.print(f"Error against the true counts (RMSE): {before:.2f} reading off the bins, [bold]{after:.2f}[/] fitted.")
+    console.print(
+        f"Error against the true counts (RMSE): {before:.2f} reading off the bins, [bold]{after:.2f}[/] fitted."
+    )
     console.print(f"True counts inside their 95% interval: [bold]{inside:.0%}[/] of {len(data.ages)} ages.")

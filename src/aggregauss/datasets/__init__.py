@@ -26,8 +26,8 @@ def ages(width: int = 10) -> AgeHistogram:
     >>> data.totals.tolist()
     [15.0, 16.0, 112.0, 50.0, 17.0, 8.0, 5.0, 1.0, 1.0, 0.0, 0.0]
     """
-    with (resources.files(__package__) / "ages_sheffield.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
+    text = (resources.files("aggregauss.datasets") / "ages_sheffield.csv").read_text()
+    rows = list(csv.DictReader(text.splitlines()))
     age = np.array([float(row["age"]) for row in rows])
     counts = np.array([float(row["count_used_in_notebook"]) for row in rows])
     edges = np.arange(0.0, age.max() + width + 1, width)

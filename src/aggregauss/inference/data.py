@@ -35,9 +35,7 @@ class Observations:
 
     def on_device(self) -> Data:
         """The same as arrays in tiles."""
-        return Data(
-            layout(self.support), moments(self.support), jnp.asarray(self.y), jnp.asarray(self.noise_variance)
-        )
+        return Data(layout(self.support), moments(self.support), jnp.asarray(self.y), jnp.asarray(self.noise_variance))
 
     @property
     def density(self) -> np.ndarray:
@@ -70,7 +68,8 @@ def refuse_duplicates(observations: Observations) -> None:
     exact = np.flatnonzero(observations.noise_variance == 0)
     seen: dict[bytes, int] = {}
     atoms = np.split(
-        np.column_stack([support.center, support.width, support.effective_weight]), np.cumsum(support.atom_counts)[:-1]
+        np.column_stack([support.center, support.width, support.effective_weight]),
+        np.cumsum(support.atom_counts)[:-1],
     )
     for row in exact:
         key = atoms[row].tobytes()

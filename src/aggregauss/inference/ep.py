@@ -108,15 +108,21 @@ class EP:
         core = copy_with(model, constraint=None)  # what is compiled does not depend on it
         if not self.optimise:
             return core, ()
-        problem, begin = self._problem(model, observations, virtual), starts(core, observations, self.restarts, seed)
+        problem, begin = (
+            self._problem(model, observations, virtual),
+            starts(core, observations, self.restarts, seed),
+        )
         return maximise(
-            log_evidence, problem, begin, max_iterations=self.max_iterations, tolerance=self.tolerance, progress=progress
+            log_evidence,
+            problem,
+            begin,
+            max_iterations=self.max_iterations,
+            tolerance=self.tolerance,
+            progress=progress,
         )
 
-    def _place(
-        self, model: Any, observations: Observations, candidates: Support, seed: int, progress: bool
-    ) -> Support:
-        """Virtual points for the hyper-parameters that a few of them give: each round adds the most doubtful candidates.
+    def _place(self, model: Any, observations: Observations, candidates: Support, seed: int, progress: bool) -> Support:
+        """Virtual points under the hyper-parameters that a few of them give; each round adds the most doubtful places.
 
         The arrays have their final size from the start, with idle points among them, so that all rounds share one
         compiled program.
@@ -200,7 +206,12 @@ def _condition(model: Any, problem: Problem) -> Conditioned:
 def _run(model: Any, problem: Problem, given: Conditioned) -> ep.Outcome:
     model, given = jax.lax.stop_gradient((model, given))
     return ep.propagate(
-        given.covariance, given.mean, _log_z(model, problem), problem.damping, problem.max_sweeps, problem.tolerance
+        given.covariance,
+        given.mean,
+        _log_z(model, problem),
+        problem.damping,
+        problem.max_sweeps,
+        problem.tolerance,
     )
 
 

@@ -39,7 +39,12 @@ class Exact:
         if self.optimise:
             begin = starts(model, observations, self.restarts, seed)
             fitted, runs = maximise(
-                log_evidence, data, begin, max_iterations=self.max_iterations, tolerance=self.tolerance, progress=progress
+                log_evidence,
+                data,
+                begin,
+                max_iterations=self.max_iterations,
+                tolerance=self.tolerance,
+                progress=progress,
             )
         warn_if_coarse(fitted.kernel, observations.support)
         state, evidence = _solve(fitted, data)

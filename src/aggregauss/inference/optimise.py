@@ -61,7 +61,13 @@ def maximise(
 
 
 def _search(
-    objective: Objective, data: Any, template: Any, start: Any, max_iterations: int, tolerance: float, bar: tqdm
+    objective: Objective,
+    data: Any,
+    template: Any,
+    start: Any,
+    max_iterations: int,
+    tolerance: float,
+    bar: tqdm,
 ) -> tuple[Run, np.ndarray]:
     from scipy.optimize import minimize  # slow to import
 
@@ -89,7 +95,7 @@ def _search(
 
 
 @eqx.filter_jit
-def _value_and_grad(objective: Objective, vector: Array, template: Any, data: Any) -> tuple[Array, Array]:
+def _value_and_grad(objective: Objective, vector: Array | np.ndarray, template: Any, data: Any) -> tuple[Array, Array]:
     def value(vector: Array) -> Array:
         model = unpack(template, vector)
         return objective(model, data) + log_prior(model)

@@ -4,8 +4,8 @@ Whatever the scheme, the latent values given the data are Gaussian with
 
     mean(s) = m(s) + k(s, T) α,        cov(s, s') = k(s, s') - (R k(T, s))ᵀ (R k(T, s')),        R = L⁻¹ diag(w),
 
-for training supports T (virtual points included). Under Gaussian noise L is the Cholesky factor of K + Σ and w = 1; with
-Gaussian sites of precision τ it is that of I + diag(√τ) K diag(√τ) and w = √τ.
+for training supports T (virtual points included). Under Gaussian noise L is the Cholesky factor of K + Σ and w = 1;
+with Gaussian sites of precision τ it is that of I + diag(√τ) K diag(√τ) and w = √τ.
 """
 
 import dataclasses
@@ -73,7 +73,7 @@ class Posterior:
         >>> post.predict(ag.Points([[15.0]])).interval(0.95)[0].shape  # the density underneath
         (1,)
         """
-        kind = one_of("response" if kind is None else kind, KINDS, "predict", "kind")
+        wanted: Kind = one_of("response" if kind is None else kind, KINDS, "predict", "kind")
         if not isinstance(support, Support):
             raise TypeError(f'predict: "support" must be a batch of supports, but got {type(support).__name__}.')
         if support.dim != self.observations.support.dim:
@@ -83,7 +83,7 @@ class Posterior:
             )
         mean, variance = self._moments(support)
         joint = functools.cache(lambda: self._joint(support))
-        return Prediction(self._marginals(mean, variance, kind), support, joint, kind)
+        return Prediction(self._marginals(mean, variance, wanted), support, joint, wanted)
 
     def leave_one_out(self) -> Prediction:
         """Each observation predicted from all the others, in closed form (Rasmussen and Williams 2006, eq. 5.12).
@@ -94,7 +94,9 @@ class Posterior:
         (4,)
         """
         if self.scheme != "Exact":
-            raise TypeError(f"leave_one_out: known in closed form for Exact inference, but this posterior is by {self.scheme}.")
+            raise TypeError(
+                f"leave_one_out: known in closed form for Exact inference, but this posterior is by {self.scheme}."
+            )
         variance = 1.0 / np.asarray(linalg.inverse_diagonal(self.conditional.factor))
         mean = self.observations.y - variance * np.asarray(self.conditional.alpha)
 

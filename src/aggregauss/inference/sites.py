@@ -35,7 +35,7 @@ class Marginal(NamedTuple):
 
 class _State(NamedTuple):
     sites: Sites
-    count: Array
+    done: Array
     change: Array  # of the marginals, in standard deviations
     share: Array
     before: Marginal
@@ -50,12 +50,17 @@ class Outcome(NamedTuple):
 
 
 def propagate(
-    K: Float[Array, "n n"], m: Float[Array, " n"], log_z: LogZ, damping: float, max_sweeps: int, tolerance: float
+    K: Float[Array, "n n"],
+    m: Float[Array, " n"],
+    log_z: LogZ,
+    damping: float,
+    max_sweeps: int,
+    tolerance: float,
 ) -> Outcome:
     """Refresh all sites at once until the marginals stop moving.
 
-    Sites move by a share of the way, `damping` at first; whenever the marginals moved more than in the sweep before, the
-    share is lowered.
+    Sites move by a share of the way, `damping` at first; whenever the marginals moved more than in the sweep before,
+    the share is lowered.
     """
 
     def sweep(state: _State) -> _State:
@@ -66,15 +71,15 @@ def propagate(
         fresh = _refresh(now, state.sites, log_z)
         valid = jnp.isfinite(fresh.tau) & jnp.isfinite(fresh.nu) & (fresh.tau >= 0)
         sites = jax.tree.map(lambda a, b: jnp.where(valid, (1 - share) * a + share * b, a), state.sites, fresh)
-        return _State(sites, state.count + 1, change, share, now)
+        return _State(sites, state.done + 1, change, share, now)
 
     def going(state: _State) -> Array:
-        return (state.count < max_sweeps) & ((state.change > tolerance) | (state.count < 2))
+        return (state.done < max_sweeps) & ((state.change > tolerance) | (state.done < 2))
 
     none = Sites(jnp.zeros_like(m), jnp.zeros_like(m))
     first = _State(none, jnp.array(0), jnp.array(jnp.inf), jnp.array(damping), Marginal(m, jnp.diagonal(K)))
     last = jax.lax.while_loop(going, sweep, first)
-    return Outcome(last.sites, last.count, last.change)
+    return Outcome(last.sites, last.done, last.change)
 
 
 def log_normaliser(K: Float[Array, "n n"], m: Float[Array, " n"], sites: Sites) -> Float[Array, ""]:

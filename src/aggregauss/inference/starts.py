@@ -22,8 +22,8 @@ class Scales:
         self.middle = (low + high) / 2
         mass = observations.support.integrate(np.ones(len(observations.support.owner)))
         self.level = float(observations.y.sum() / mass.sum())
-        self.spread = _positive(np.var(density), self.level**2)
-        self.noise = _positive(np.var(observations.y - self.level * mass), np.mean(observations.y**2))
+        self.spread = _positive(float(np.var(density)), self.level**2)
+        self.noise = _positive(float(np.var(observations.y - self.level * mass)), float(np.mean(observations.y**2)))
 
     def typical(self, p: Parameter, rng: np.random.Generator | None) -> Array:
         """A value for one parameter: a sensible one, or with `rng` a random one around it."""
@@ -42,7 +42,9 @@ class Scales:
             case "variance":
                 value = self.spread * shake
             case "noise":
-                value = 0.1 * self.noise * (1.0 if rng is None else np.exp(rng.uniform(np.log(1e-3), np.log(10.0), shape)))
+                value = (
+                    0.1 * self.noise * (1.0 if rng is None else np.exp(rng.uniform(np.log(1e-3), np.log(10.0), shape)))
+                )
             case "slope_variance":
                 value = self.spread / along**2 * shake
             case "level":

@@ -17,7 +17,7 @@ class _Composite(Kernel):
 
     parts: tuple[Kernel, ...]
 
-    def __init__(self, *parts: Any):
+    def _combine(self, parts: tuple[Any, ...]) -> None:
         self.parts = tuple(inner for part in parts for inner in self._flat(part))
         self.active_dims, self.marks = None, ()
 
@@ -62,6 +62,9 @@ class Sum(_Composite):
     ['RBF: closed form over boxes', 'RationalQuadratic: Gauss-Legendre quadrature...']
     """
 
+    def __init__(self, *parts: Kernel):
+        self._combine(parts)
+
     def integrable(self, wide: Wide) -> bool:
         """Always: the mean of a sum is the sum of the means."""
         return True
@@ -80,6 +83,9 @@ class Product(_Composite):
     (True, False)
     """
 
+    def __init__(self, *parts: Any):
+        self._combine(parts)
+
     def integrable(self, wide: Wide) -> bool:
         """If the parts have no dimension with width in common."""
         used = [j for part in self.parts for j in part.touches(len(wide)) if wide[j]]
@@ -88,4 +94,3 @@ class Product(_Composite):
     def boxes(self, A: Atoms, B: Atoms) -> Float[Array, "*b n m"]:
         """Product of the parts."""
         return functools.reduce(operator.mul, (part.block(A, B) for part in self.parts))
-

@@ -81,9 +81,9 @@ def warn_if_coarse(kernel: Kernel, A: Support, tolerance: float = 1e-3) -> None:
     error = float(jnp.max(jnp.abs(cov(kernel, whole) - exact)) / jnp.max(jnp.diagonal(exact)))
     if error > tolerance:
         warnings.warn(
-            f"{type(kernel).__name__}: over these supports the kernel is integrated by quadrature, with an error of about "
-            f"{error:.1%}, because boxes are wide beside its lengthscale. Split them finer, or use a kernel with a closed "
-            'form (RBF, or Matern with form="product"); explain(kernel, support) says which rule runs.',
+            f"{type(kernel).__name__}: over these supports the kernel is integrated by quadrature, with an error of "
+            f"about {error:.1%}, because boxes are wide beside its lengthscale. Split them finer, or use a kernel with "
+            'a closed form (RBF, or Matern with form="product"); explain(kernel, support) says which rule runs.',
             stacklevel=5,
         )
 
@@ -115,7 +115,7 @@ def diagonal(kernel: Kernel, A: Layout) -> Float[Array, " n"]:
         (a, u), (b, v) = A.take_pieces(i), A.take_pieces(j)
         return jnp.einsum("kab,ka,kb->k", kernel.block(a, b), u, v)
 
-    values = _over_pairs(own, *A.siblings, A.center.shape[2] ** 2)
+    values = _over_pairs(own, A.siblings[0], A.siblings[1], A.center.shape[2] ** 2)
     return values if A.owner is None else jax.ops.segment_sum(values, A.owner[A.siblings[0]], A.size)
 
 
@@ -155,7 +155,9 @@ def _over_pairs(f: Callable[[Array, Array], Array], i: Indices, j: Indices, cost
     if len(i) <= batch:
         return f(jnp.asarray(i), jnp.asarray(j))
     steps = -(-len(i) // batch)
-    pairs = jnp.pad(jnp.stack([i, j]), ((0, 0), (0, steps * batch - len(i)))).reshape(2, steps, batch).transpose(1, 0, 2)
+    pairs = (
+        jnp.pad(jnp.stack([i, j]), ((0, 0), (0, steps * batch - len(i)))).reshape(2, steps, batch).transpose(1, 0, 2)
+    )
     out = jax.lax.map(jax.checkpoint(lambda pair: f(pair[0], pair[1])), pairs)
     return out.reshape(-1, *out.shape[2:])[: len(i)]
 

@@ -18,7 +18,9 @@ def squared(X: Float[Array, "*b n d"], Y: Float[Array, "*b m d"], scale: Float[A
     return jnp.maximum(squares - 2.0 * X @ jnp.swapaxes(Y, -1, -2), 0.0)
 
 
-def euclidean(X: Float[Array, "*b n d"], Y: Float[Array, "*b m d"], scale: Float[Array, " d"]) -> Float[Array, "*b n m"]:
+def euclidean(
+    X: Float[Array, "*b n d"], Y: Float[Array, "*b m d"], scale: Float[Array, " d"]
+) -> Float[Array, "*b n m"]:
     """The square root; its derivative at zero is zero."""
     square = squared(X, Y, scale)
     apart = square > 0

@@ -6,8 +6,8 @@ For intervals of widths p and q with a gap between them the exponential factoris
 
 and over an interval of width o with itself  S(o) = 2 Σ_j c_j o^j (m_j(o) - m_{j+1}(o)).  Overlapping intervals are cut
 at each other's ends into pieces that are equal or disjoint. Where the c_j have one sign nothing ever cancels, at any
-width. Derivatives are therefore not left to autodiff: in log(scale) it is the mean of -t ρ'(t), in the distance the mean
-of ±ρ'(t), which are exponential polynomials again, and in a width it is a difference of means.
+width. Derivatives are therefore not left to autodiff: in log(scale) it is the mean of -t ρ'(t), in the distance the
+mean of ±ρ'(t), which are exponential polynomials again, and in a width it is a difference of means.
 """
 
 import dataclasses
@@ -61,20 +61,20 @@ class Pieces(NamedTuple):
     """Two intervals cut at each other's ends, in units of 1/rate.
 
     Of the narrower interval the part o, a share of it, lies inside the wider one and an end e sticks out; of the wider
-    one l and r are left over on the two sides of o. Not both e and r have width: x is whichever has. All are continuous
+    one u and r are left over on the two sides of o. Not both e and r have width: x is whichever has. All are continuous
     in the intervals, so rounding at a shared end does no harm.
     """
 
     o: Array
-    l: Array
+    u: Array
     x: Array
-    beyond: Array  # o + gap: what separates l from e
+    beyond: Array  # o + gap: what separates u from e
     share: Array  # o / q
     o_p: Array  # o / p
-    l_p: Array
+    u_p: Array
     r_p: Array
     mo: list[Array]
-    ml: list[Array]
+    mu: list[Array]
     mx: list[Array]
 
 
@@ -83,35 +83,33 @@ def _cut(d: Array, p: Array, q: Array, rate: Array, top: int) -> Pieces:
     inside = (p - q) / 2 - d  # how far the end of the narrower interval lies inside the wider one
     e = jnp.clip(-inside, 0.0, q)
     o, r = q - e, jnp.maximum(inside, 0.0)
-    l, gap = p - o - r, jnp.maximum(-inside - q, 0.0)
+    u, gap = p - o - r, jnp.maximum(-inside - q, 0.0)
     share = jnp.where(q > 0, o / jnp.where(q > 0, q, 1.0), jnp.where(inside >= 0, 1.0, 0.0))
     over_p = jnp.where(p > 0, 1.0 / jnp.where(p > 0, p, 1.0), 0.0)
-    l_p = jnp.where(p > 0, l * over_p, 1.0)
-    o, l, x, beyond = (y * rate for y in (o, l, r + e, o + gap))
-    return Pieces(
-        o, l, x, beyond, share, (q - e) * over_p, l_p, r * over_p, *(_moments(y, top) for y in (o, l, x))
-    )
+    u_p = jnp.where(p > 0, u * over_p, 1.0)
+    o, u, x, beyond = (y * rate for y in (o, u, r + e, o + gap))
+    return Pieces(o, u, x, beyond, share, (q - e) * over_p, u_p, r * over_p, *(_moments(y, top) for y in (o, u, x)))
 
 
 def _even(c: Coefficients, z: Pieces) -> Array:
     """Mean of Σ_j c_j t^j e^{-t}."""
     equal = 2.0 * sum((c_j * z.o**j * (z.mo[j] - z.mo[j + 1]) for j, c_j in enumerate(c)), jnp.zeros((), z.o.dtype))
     left, right, across = _disjoint_means(c, z)
-    inner = z.o_p * equal + z.l_p * left + z.r_p * right
-    return z.share * inner + (1.0 - z.share) * (z.o_p * right + z.l_p * across)
+    inner = z.o_p * equal + z.u_p * left + z.r_p * right
+    return z.share * inner + (1.0 - z.share) * (z.o_p * right + z.u_p * across)
 
 
 def _odd(c: Coefficients, z: Pieces) -> Array:
-    """Mean of sign(u) Σ_j c_j t^j e^{-t}, where u points from the wider interval to the narrower one."""
+    """Mean of ±Σ_j c_j t^j e^{-t}, positive where t points from the wider interval to the narrower one."""
     left, right, across = _disjoint_means(c, z)
-    inner = z.l_p * left - z.r_p * right
-    return z.share * inner + (1.0 - z.share) * (z.o_p * right + z.l_p * across)
+    inner = z.u_p * left - z.r_p * right
+    return z.share * inner + (1.0 - z.share) * (z.o_p * right + z.u_p * across)
 
 
 def _disjoint_means(c: Coefficients, z: Pieces) -> tuple[Array, Array, Array]:
-    """D(l, o), D(o, x) and D(l, x; beyond)."""
-    o, l, x = ([w**b * m[b] for b in range(len(c))] for w, m in ((z.o, z.mo), (z.l, z.ml), (z.x, z.mx)))
-    return _touching(c, l, o), _touching(c, o, x), _apart(c, z.beyond, l, x)
+    """D(u, o), D(o, x) and D(u, x; beyond)."""
+    o, u, x = ([w**b * m[b] for b in range(len(c))] for w, m in ((z.o, z.mo), (z.u, z.mu), (z.x, z.mx)))
+    return _touching(c, u, o), _touching(c, o, x), _apart(c, z.beyond, u, x)
 
 
 def _touching(c: Coefficients, left: list[Array], right: list[Array]) -> Array:
@@ -123,7 +121,9 @@ def _touching(c: Coefficients, left: list[Array], right: list[Array]) -> Array:
 
 def _apart(c: Coefficients, gap: Array, left: list[Array], right: list[Array]) -> Array:
     tail = [tuple(c[j] * math.comb(j, a) for j in range(a, len(c))) for a in range(len(c))]  # terms in gap^a
-    return jnp.exp(-gap) * sum((gap**a * _touching(t, left, right) for a, t in enumerate(tail)), jnp.zeros((), gap.dtype))
+    return jnp.exp(-gap) * sum(
+        (gap**a * _touching(t, left, right) for a, t in enumerate(tail)), jnp.zeros((), gap.dtype)
+    )
 
 
 def _moments(t: Array, top: int) -> list[Array]:

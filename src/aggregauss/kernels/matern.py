@@ -24,14 +24,13 @@ from aggregauss.parameters import parameter
 
 Form = Literal["isotropic", "product"]
 
+
 class _Matern(Separable):
     lengthscale: Float[Array, "..."] = parameter(role="lengthscale")
     variance: Float[Array, ""] = parameter(role="variance")
-    form: Form = eqx.field(static=True)
+    form: Form = eqx.field(static=True, kw_only=True)
 
-    def __init__(
-        self, lengthscale: Any = None, variance: Any = None, *, form: Form = "isotropic", active_dims: Any = None
-    ):
+    def _set(self, lengthscale: Any, variance: Any, form: Form, active_dims: Any) -> None:
         who = type(self).__name__
         self._declare(lengthscale=lengthscale, variance=variance)
         self.form = one_of(form, ("isotropic", "product"), who, "form")
@@ -59,14 +58,29 @@ class Matern12(_Matern):
 
     profile: ClassVar[Profile] = Exponential((1.0,), 1.0)
 
+    def __init__(
+        self, lengthscale: Any = None, variance: Any = None, *, form: Form = "isotropic", active_dims: Any = None
+    ):
+        self._set(lengthscale, variance, form, active_dims)
+
 
 class Matern32(_Matern):
     """Functions with one derivative. In several dimensions, `form="product"` has closed-form means over boxes."""
 
     profile: ClassVar[Profile] = Exponential((1.0, 1.0), math.sqrt(3.0))
 
+    def __init__(
+        self, lengthscale: Any = None, variance: Any = None, *, form: Form = "isotropic", active_dims: Any = None
+    ):
+        self._set(lengthscale, variance, form, active_dims)
+
 
 class Matern52(_Matern):
     """Functions with two derivatives. In several dimensions, `form="product"` has closed-form means over boxes."""
 
     profile: ClassVar[Profile] = Exponential((1.0, 1.0, 1.0 / 3.0), math.sqrt(5.0))
+
+    def __init__(
+        self, lengthscale: Any = None, variance: Any = None, *, form: Form = "isotropic", active_dims: Any = None
+    ):
+        self._set(lengthscale, variance, form, active_dims)

@@ -60,7 +60,7 @@ class Periodic(Kernel):
         return jnp.cos(angle) * damp, jnp.sin(angle) * damp
 
     def _coefficients(self) -> Array:
-        """a_n from 2 N equally spaced values over one period: the trapezoid rule, which here converges geometrically."""
+        """a_n from equally spaced values over one period: the trapezoid rule, which here converges geometrically."""
         samples = 4 * HARMONICS
         phase = np.arange(samples) / samples
         values = jnp.exp(-2.0 * jnp.asarray(np.sin(np.pi * phase) ** 2) / self.lengthscale**2)

@@ -4,8 +4,10 @@ Expanded in monomials, k = Σ_α n!/(α! (n - |α|)!) c^{n-|α|} σ^{2|α|} x^α
 of intervals: the mean of x^m over centre z and width w is Σ_j C(m, 2j) z^{m-2j} (w/2)^{2j} / (2j + 1).
 """
 
+import functools
 import itertools
 import math
+import operator
 from typing import Any
 
 import equinox as eqx
@@ -28,7 +30,7 @@ class Polynomial(Kernel):
 
     variance: Float[Array, ""] = parameter(role="slope_variance")
     offset: Float[Array, ""] = parameter()
-    degree: int = eqx.field(static=True)
+    degree: int = eqx.field(static=True, kw_only=True)
 
     def __init__(self, degree: int = 2, variance: Any = 1.0, offset: Any = 1.0, *, active_dims: Any = None):
         self._declare(variance=variance, offset=offset)
@@ -37,7 +39,9 @@ class Polynomial(Kernel):
 
     def points(self, X: Float[Array, "*b n d"], Y: Float[Array, "*b m d"]) -> Float[Array, "*b n m"]:
         """(σ² x·y + c)^n."""
-        return (self.variance.astype(X.dtype) * (X @ jnp.swapaxes(Y, -1, -2)) + self.offset.astype(X.dtype)) ** self.degree
+        return (
+            self.variance.astype(X.dtype) * (X @ jnp.swapaxes(Y, -1, -2)) + self.offset.astype(X.dtype)
+        ) ** self.degree
 
     def integrable(self, wide: Wide) -> bool:
         """Always, by moments."""
@@ -53,7 +57,7 @@ class Polynomial(Kernel):
             if rest < 0:
                 continue
             ways = math.factorial(self.degree) / math.prod(math.factorial(k) for k in (*powers, rest))
-            u, v = (math.prod(m[j][k] for j, k in enumerate(powers)) for m in (left, right))
+            u, v = (functools.reduce(operator.mul, (m[j][k] for j, k in enumerate(powers))) for m in (left, right))
             out = out + ways * offset**rest * variance ** sum(powers) * u[..., :, None] * v[..., None, :]
         return out
 

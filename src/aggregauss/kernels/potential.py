@@ -8,8 +8,8 @@ F(t) = R(|t|) + c|t| has F'' = ρ, and for intervals of widths p and q whose cen
                = 2 c · overlap + R(|d + s|) - R(|d + δ|) - R(|d - δ|) + R(|d - s|).
 
 The second line never subtracts large numbers: it keeps its relative accuracy for wide and for distant intervals. For
-narrow ones the differences cancel (error eps/(p q)), so below `NARROW` lengthscales the mean over the narrow interval is
-taken of the slope (one narrow) or of the value (both narrow), by a Gauss rule or a profile's own series.
+narrow ones the differences cancel (error eps/(p q)), so below `NARROW` lengthscales the mean over the narrow interval
+is taken of the slope (one narrow) or of the value (both narrow), by a Gauss rule or a profile's own series.
 """
 
 import abc
@@ -48,9 +48,7 @@ class Smooth(Profile):
 
     def value_mean(self, d: Array, p: Array, q: Array) -> Array:
         """Mean of ρ over two narrow intervals of widths p and q whose centres are d apart."""
-        terms = (
-            v * w / 4 * self.value(jnp.abs(d + p * (x / 2) + q * (y / 2))) for x, v in GAUSS for y, w in GAUSS
-        )
+        terms = (v * w / 4 * self.value(jnp.abs(d + p * (x / 2) + q * (y / 2))) for x, v in GAUSS for y, w in GAUSS)
         return sum(terms, jnp.zeros((), d.dtype))
 
     def rules(self) -> tuple[Rule, Rule, Rule]:

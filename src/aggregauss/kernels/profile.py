@@ -72,9 +72,7 @@ def stretched(mean: Callable[..., Array], d: Array, p: Array, q: Array) -> tuple
     return jax.jvp(mean, (d, p, q), (-d, -p, -q))
 
 
-def _evaluate(
-    profile: Profile, join: Callable, a: Intervals, b: Intervals, extremes: Array, scale: Array
-) -> Array:
+def _evaluate(profile: Profile, join: Callable, a: Intervals, b: Intervals, extremes: Array, scale: Array) -> Array:
     def branch(rule: Rule) -> Callable:
         return lambda a, b: join(*rule(*_lengths(a, b), scale))
 

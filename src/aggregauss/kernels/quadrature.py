@@ -35,7 +35,11 @@ def block(points: Callable[[Array, Array], Array], A: Atoms, B: Atoms) -> Float[
     dtype = A.center.dtype
     (u, a), (v, b) = nodes(A.wide), nodes(B.wide)
     left, right = np.divmod(np.arange(len(a) * len(b)), len(b))
-    steps = (jnp.asarray(u[left], dtype), jnp.asarray(v[right], dtype), jnp.asarray(a[left] * b[right], dtype))
+    steps = (
+        jnp.asarray(u[left], dtype),
+        jnp.asarray(v[right], dtype),
+        jnp.asarray(a[left] * b[right], dtype),
+    )
 
     def add(total: Array, step: tuple[Array, Array, Array]) -> tuple[Array, None]:
         shift_a, shift_b, weight = step

@@ -3,6 +3,8 @@
 The mean of such a kernel over two boxes is the product of means of the profile ρ over intervals.
 """
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -17,7 +19,7 @@ class Separable(Kernel):
 
     lengthscale: eqx.AbstractVar[Float[Array, "..."]]
     variance: eqx.AbstractVar[Float[Array, ""]]
-    profile: eqx.AbstractClassVar[Profile]
+    profile: ClassVar[Profile]  # each kernel's own
 
     def points(self, X: Float[Array, "*b n d"], Y: Float[Array, "*b m d"]) -> Float[Array, "*b n m"]:
         """σ² Π_j ρ."""

@@ -26,7 +26,8 @@ class Moments(eqx.Module):
 def moments(support: Support) -> Moments:
     """The moments of a batch of supports."""
     return Moments(
-        jnp.asarray(support.integrate(np.ones(len(support.owner)))), jnp.asarray(support.integrate(support.center))
+        jnp.asarray(support.integrate(np.ones(len(support.owner)))),
+        jnp.asarray(support.integrate(support.center)),
     )
 
 

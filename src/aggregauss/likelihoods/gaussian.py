@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from jax.scipy.stats import norm
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from aggregauss.likelihoods.likelihood import Likelihood
-from aggregauss.parameters import parameter
 from aggregauss.marginals import GaussianMarginals, Marginals
+from aggregauss.parameters import parameter
 
 
 class Gaussian(Likelihood):

@@ -15,9 +15,9 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from aggregauss.likelihoods.likelihood import Likelihood
+from aggregauss.marginals import LaplaceMarginals, Marginals
 from aggregauss.parameters import Param, fixed, parameter
 from aggregauss.special import log_mills
-from aggregauss.marginals import LaplaceMarginals, Marginals
 
 
 class LaplaceNoise(Likelihood):

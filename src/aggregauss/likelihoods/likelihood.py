@@ -12,8 +12,8 @@ import abc
 import numpy as np
 from jaxtyping import Array, Float
 
-from aggregauss.parameters import Parametric
 from aggregauss.marginals import Marginals
+from aggregauss.parameters import Parametric
 
 
 class Likelihood(Parametric):

@@ -43,7 +43,9 @@ class GP(Parametric):
         aggregation: Literal["latent", "response"] = "latent",
     ):
         self.kernel = _of_type(kernel, Kernel, "kernel", "a kernel such as RBF()")
-        self.likelihood = _of_type(likelihood or Gaussian(), Likelihood, "likelihood", "a likelihood such as Gaussian()")
+        self.likelihood = _of_type(
+            likelihood or Gaussian(), Likelihood, "likelihood", "a likelihood such as Gaussian()"
+        )
         self.mean = _of_type(mean or Zero(), Mean, "mean", "a mean function such as Constant()")
         self.constraint = constraint
         self.aggregation = one_of(aggregation, ("latent", "response"), "GP", "aggregation")

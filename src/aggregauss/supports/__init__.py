@@ -8,4 +8,14 @@ from aggregauss.supports.polytopes import Polytopes
 from aggregauss.supports.product import Product
 from aggregauss.supports.support import Support, concatenate
 
-__all__ = ["Bags", "Boxes", "Intervals", "Points", "Polygons", "Polytopes", "Product", "Support", "concatenate"]
+__all__ = [
+    "Bags",
+    "Boxes",
+    "Intervals",
+    "Points",
+    "Polygons",
+    "Polytopes",
+    "Product",
+    "Support",
+    "concatenate",
+]

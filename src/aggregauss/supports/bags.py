@@ -31,7 +31,14 @@ def Bags(X: Any, bag: Any, weights: Any = None, measure: Measure = "total", labe
     order, owner = _owners(names, labels)
     sort = np.argsort(owner, kind="stable")
     support = Support(
-        center[sort], np.zeros_like(center), owner[sort], weight[sort], len(order), measure, "Bags", labels=order
+        center[sort],
+        np.zeros_like(center),
+        owner[sort],
+        weight[sort],
+        len(order),
+        measure,
+        "Bags",
+        labels=order,
     )
     if (support.mass <= 0).any():
         row = first_bad(support.mass <= 0)[0]

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from aggregauss.checks import as_matrix, first_bad
 from aggregauss.supports.support import Measure, Support, single_atoms
 

@@ -30,7 +30,10 @@ class Atoms(eqx.Module):
             return self
         index = np.array(dims)
         return Atoms(
-            self.center[..., index], self.width[..., index], self.extremes[:, index], tuple(self.wide[j] for j in dims)
+            self.center[..., index],
+            self.width[..., index],
+            self.extremes[:, index],
+            tuple(self.wide[j] for j in dims),
         )
 
 

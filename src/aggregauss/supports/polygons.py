@@ -53,8 +53,8 @@ def _shapes(geometries: Any) -> tuple[np.ndarray, np.ndarray | None]:
     if not shapely.is_valid(shapes).all():
         row = first_bad(~shapely.is_valid(shapes))[0]
         raise ValueError(
-            f"Polygons: every row must be a valid polygon, but row {row} is not ({shapely.is_valid_reason(shapes[row])}). "
-            "Repair it with shapely.make_valid."
+            f"Polygons: every row must be a valid polygon, but row {row} is not "
+            f"({shapely.is_valid_reason(shapes[row])}). Repair it with shapely.make_valid."
         )
     if not (shapely.area(shapes) > 0).all():
         row = first_bad(~(shapely.area(shapes) > 0))[0]

@@ -16,7 +16,11 @@ METHODS = ("boxes", "centroids", "uniform", "sobol")
 
 
 def Polytopes(
-    simplices: Sequence[Any], method: Method = "boxes", atoms: int = 16, measure: Measure = "total", seed: int = 0
+    simplices: Sequence[Any],
+    method: Method = "boxes",
+    atoms: int = 16,
+    measure: Measure = "total",
+    seed: int = 0,
 ) -> Support:
     """One shape per item of `simplices`, each an array of shape (k, d + 1, d): the corners of its k simplices.
 
@@ -41,7 +45,13 @@ def Polytopes(
 
 
 def atomise(
-    simplices: np.ndarray, owner: np.ndarray, method: Method, atoms: int, measure: Measure, seed: int, kind: str
+    simplices: np.ndarray,
+    owner: np.ndarray,
+    method: Method,
+    atoms: int,
+    measure: Measure,
+    seed: int,
+    kind: str,
 ) -> Support:
     """Shapes given by their simplices, as a `Support`."""
     one_of(method, METHODS, kind, "method")
@@ -68,5 +78,5 @@ def _checked(row: int, simplices: Any) -> np.ndarray:
     if not np.isfinite(array).all():
         raise ValueError(f'Polytopes: "simplices" must be finite, but row {row} is not. Remove or repair it.')
     if not geometry.volume(array).sum() > 0:
-        raise ValueError(f'Polytopes: every shape must have volume, but row {row} has none. Remove it or use Points.')
+        raise ValueError(f"Polytopes: every shape must have volume, but row {row} has none. Remove it or use Points.")
     return array[geometry.volume(array) > 0]

@@ -85,9 +85,7 @@ def _pieces(below: int, above: int, upper: bool) -> np.ndarray:
     if not far:
         return np.array([[(v, v) for v in near]])
     simplices = [
-        [(v, v) for v in near[: i + 1]] + path
-        for i in range(len(near))
-        for path in _staircases(near[i:], far)
+        [(v, v) for v in near[: i + 1]] + path for i in range(len(near)) for path in _staircases(near[i:], far)
     ]
     return np.array(simplices)
 

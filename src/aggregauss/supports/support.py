@@ -54,7 +54,7 @@ class Support:
     @property
     def wide(self) -> tuple[bool, ...]:
         """Which dimensions have width in some atom."""
-        return tuple(bool(b) for b in (self.width > 0).any(axis=0))
+        return tuple(bool(self.width[:, j].any()) for j in range(self.dim))
 
     @property
     def mass(self) -> np.ndarray:

@@ -97,4 +97,8 @@ def _split(
         out[chosen] = new[: len(chosen)]
         return out
 
-    return simplices, cell, Cells(*(merge(getattr(cells, f.name), getattr(fresh, f.name)) for f in dataclasses.fields(Cells)))
+    return (
+        simplices,
+        cell,
+        Cells(*(merge(getattr(cells, f.name), getattr(fresh, f.name)) for f in dataclasses.fields(Cells))),
+    )
