@@ -57,15 +57,18 @@ def fixed(value: Any) -> Param:
     return Param(value, Mark(fixed=True))
 
 
-def param(value: Any = None, *, prior: Prior | None = None, bounds: tuple[float, float] | None = None) -> Param:
+def param(value: Any = None, *, prior: Prior | None = None, bounds: tuple[Any, Any] | None = None) -> Param:
     """A learned parameter with a prior density or bounds; `value` is where its search starts.
 
     >>> param(5.0, bounds=(1.0, 15.0)).mark.bounds
     (1.0, 15.0)
     """
-    if bounds is not None and not bounds[0] < bounds[1]:
+    if bounds is None:
+        return Param(value, Mark(prior=prior))
+    low, high = map(float, bounds)
+    if not low < high:
         raise ValueError(f'param: "bounds" must be (low, high) with low < high, but got {bounds}.')
-    return Param(value, Mark(prior=prior, bounds=bounds))
+    return Param(value, Mark(prior=prior, bounds=(low, high)))
 
 
 def parameter(constraint: str = "positive", role: str = "other") -> Any:
