@@ -145,8 +145,9 @@ def test_degrees_used_as_metres_are_called_out():
     import geopandas as gpd
 
     shapes = gpd.GeoSeries([shapely.box(-1.5, 53.3, -1.4, 53.4)], crs=4326)
-    with pytest.warns(UserWarning, match="coordinates are degrees"):
+    with pytest.warns(UserWarning, match="coordinates are degrees") as caught:
         ag.Polygons(shapes)
+    assert caught[0].filename == __file__  # the user's line, not ours
 
 
 def test_a_series_with_other_names_is_refused():

@@ -131,6 +131,8 @@ def test_response_of_a_non_negative_function_is_never_negative():
         assert prediction.interval(0.99)[0].min() >= 0.0
         assert prediction.sample(0, 50).min() >= 0.0
         assert (prediction.mean >= post.predict(support, kind="latent").mean - 1e-12).all()
+        np.testing.assert_allclose(np.diag(prediction.covariance), prediction.variance, rtol=1e-9)
+        np.testing.assert_allclose(prediction.sample(0, 20_000).std(0), prediction.std, rtol=0.05)
     noisy_prediction = post.predict(ag.Points([5.0]), kind="observation")
     assert noisy_prediction.variance[0] == pytest.approx(post.predict(ag.Points([5.0])).variance[0] + 0.3)
 
@@ -167,8 +169,9 @@ def test_fit_learns_shorter_lengthscales_under_non_negativity():
 
 def test_sites_that_still_move_are_called_out():
     model = ag.GP(ag.RBF(1.5, 6.0), ag.Gaussian(ag.fixed(0.3)), constraint=ag.NonNegative(17))
-    with pytest.warns(UserWarning, match="the sites still moved"):
+    with pytest.warns(UserWarning, match="the sites still moved") as caught:
         model.fit(BINS, Y, inference=ag.EP(optimise=False, max_sweeps=3))
+    assert caught[0].filename == __file__
 
 
 def test_truncated_marginals_agree_with_scipy():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import aggregauss as ag
 from aggregauss.kernels.covariance import variances
 from aggregauss.supports import simplices as geometry
+from aggregauss.supports.placement import uniform_points
 from aggregauss.supports.support import halved
 from instances import BLOB, BOXES, POINTS, SQUARE_WITH_HOLE, SUPPORTS, TETRAHEDRA, TWO_PARTS
 
@@ -168,6 +169,22 @@ def test_random_points_in_a_simplex_are_uniform():
     assert barycentric.min() > -1e-12
     np.testing.assert_allclose(barycentric.mean(1), 0.25, atol=2e-3)  # Dirichlet(1, 1, 1, 1)
     np.testing.assert_allclose(barycentric.var(1), 3 / 80, atol=5e-4)
+
+
+def test_random_points_are_dealt_to_simplices_by_volume():
+    rng = np.random.default_rng(0)
+    simplices, owner = rng.random((20, 3, 2)), np.repeat([0, 1, 2], [12, 1, 7])
+    simplices[:, :, 0] += np.arange(20)[:, None]  # simplex i lies between i and i + 1
+    size = geometry.volume(simplices)
+    expected = 7 * size / np.bincount(owner, size)[owner]
+    numbers = []
+    for seed in range(2000):
+        points, home = uniform_points(simplices, owner, 7, seed)
+        np.testing.assert_array_equal(np.bincount(home), 7)
+        numbers.append(np.bincount(points[:, 0].astype(int), minlength=20))
+    assert (np.floor(expected + 1e-9) <= np.min(numbers, 0)).all()
+    assert (np.max(numbers, 0) <= np.ceil(expected - 1e-9)).all()
+    np.testing.assert_allclose(np.mean(numbers, 0), expected, atol=0.05)
 
 
 def test_polytopes_in_three_dimensions():

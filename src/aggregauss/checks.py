@@ -1,8 +1,20 @@
 """Sentences for bad input: what is wrong, where, what was expected, what to do."""
 
+import sys
+import warnings
 from typing import Any
 
 import numpy as np
+
+BETWEEN = ("aggregauss", "equinox", "jaxtyping")  # packages whose frames stand between a user's line and a warning
+
+
+def warn(message: str) -> None:
+    """A warning that points at the user's line, whatever called what inside the package."""
+    depth = 1
+    while sys._getframe(depth).f_globals.get("__name__", "").startswith(BETWEEN):
+        depth += 1
+    warnings.warn(message, stacklevel=depth + 1)
 
 
 def as_vector(x: Any, who: str, name: str, length: int | None = None) -> np.ndarray:

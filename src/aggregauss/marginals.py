@@ -52,6 +52,11 @@ class TruncatedMarginals(Marginals):
     location: np.ndarray
     spread: np.ndarray
 
+    @property
+    def clean_variance(self) -> np.ndarray:
+        """The variance itself: no noise is in it."""
+        return self.variance
+
     def cdf(self, x: np.ndarray) -> np.ndarray:
         """1 - Φ((location - x) / spread) / Φ(location / spread), through logarithms."""
         kept = log_ndtr((self.location - np.maximum(x, 0.0)) / self.spread) - log_ndtr(self.location / self.spread)
@@ -99,6 +104,11 @@ class NoisyMarginals(Marginals):
 
     quantiles: np.ndarray  # (nodes, n)
     noise_variance: np.ndarray
+
+    @property
+    def clean_variance(self) -> np.ndarray:
+        """The variance without the noise."""
+        return self.variance - self.noise_variance
 
     def cdf(self, x: np.ndarray) -> np.ndarray:
         """The average of Φ((x - q_k) / sd) over the quantiles q_k of the clean value."""

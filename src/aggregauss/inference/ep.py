@@ -1,7 +1,6 @@
 """Expectation propagation: non-negative functions, and noise that is not Gaussian."""
 
 import dataclasses
-import warnings
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,6 +11,7 @@ from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Bool, Float
 
 from aggregauss import linalg
+from aggregauss.checks import warn
 from aggregauss.inference import sites as ep
 from aggregauss.inference.data import Observations
 from aggregauss.inference.exact import Exact
@@ -94,10 +94,9 @@ class EP:
         if not np.isfinite(evidence):
             raise FloatingPointError("EP: the sites diverged. Lower the damping, or give some noise_variance.")
         if outcome.change > self.sweep_tolerance:
-            warnings.warn(
+            warn(
                 f"EP: the sites still moved by {float(outcome.change):.1e} standard deviations after {self.max_sweeps} "
-                "sweeps. Raise max_sweeps or lower the damping.",
-                stacklevel=5,
+                "sweeps. Raise max_sweeps or lower the damping."
             )
         fitted = copy_with(core, constraint=model.constraint)
         return Posterior(fitted, observations, virtual, state, float(evidence), "EP", runs)

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from scipy.special import ndtr
 
-from aggregauss.marginals import GaussianMarginals, Marginals, NoisyMarginals
+from aggregauss.marginals import GaussianMarginals, Marginals, NoisyMarginals, TruncatedMarginals
 from aggregauss.supports.support import Support
 
 if TYPE_CHECKING:
@@ -41,8 +41,16 @@ class Prediction:
 
     @property
     def covariance(self) -> np.ndarray:
-        """Covariance matrix over all supports; computed when it is first asked for."""
-        return self._covariance
+        """Covariance matrix over all supports; computed when it is first asked for.
+
+        Where a constraint makes marginals other than normal, it has their variances and the correlations that the
+        unconstrained values have.
+        """
+        _, covariance = self.joint()
+        if isinstance(self.marginals, TruncatedMarginals | NoisyMarginals):
+            ratio = np.sqrt(self.marginals.clean_variance / np.diag(covariance))
+            covariance = covariance * np.outer(ratio, ratio)
+        return covariance + np.diag(np.maximum(self.variance - np.diag(covariance), 0.0))
 
     def quantile(self, p: float) -> np.ndarray:
         """The value that each number stays below with probability p."""
@@ -73,9 +81,7 @@ class Prediction:
         Where the marginals are not normal, the draws have those marginals and the normal dependence (a copula).
         """
         key = jax.random.key(key) if isinstance(key, int) else key
-        mean, covariance = self.joint()
-        if isinstance(self.marginals, GaussianMarginals):
-            covariance = self._covariance
+        mean, covariance = self.joint()[0], self.covariance
         z = np.asarray(jax.random.normal(key, (n, len(mean))))
         values, vectors = np.linalg.eigh(covariance)
         draws = z @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
@@ -97,10 +103,3 @@ class Prediction:
 
     def __repr__(self) -> str:
         return f"Prediction of {self.support!r}, kind={self.kind!r}"
-
-    @property
-    def _covariance(self) -> np.ndarray:
-        _, latent = self.joint()
-        if isinstance(self.marginals, NoisyMarginals | GaussianMarginals):
-            return latent + np.diag(np.maximum(self.variance - np.diag(latent), 0.0))
-        return latent

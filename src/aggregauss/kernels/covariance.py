@@ -1,6 +1,5 @@
 """Covariances of supports: cov = W_A k(atoms_A, atoms_B) W_Bᵀ, tile by tile in bounded memory."""
 
-import warnings
 from collections.abc import Callable
 
 import equinox as eqx
@@ -10,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from tqdm.auto import tqdm
 
+from aggregauss.checks import warn
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.supports.layout import Atoms, Layout, layout
 from aggregauss.supports.support import Support, halved
@@ -80,11 +80,10 @@ def warn_if_coarse(kernel: Kernel, A: Support, tolerance: float = 1e-3) -> None:
     exact = cov(kernel, halves)
     error = float(jnp.max(jnp.abs(cov(kernel, whole) - exact)) / jnp.max(jnp.diagonal(exact)))
     if error > tolerance:
-        warnings.warn(
+        warn(
             f"{type(kernel).__name__}: over these supports the kernel is integrated by quadrature, with an error of "
             f"about {error:.1%}, because boxes are wide beside its lengthscale. Split them finer, or use a kernel with "
-            'a closed form (RBF, or Matern with form="product"); explain(kernel, support) says which rule runs.',
-            stacklevel=5,
+            'a closed form (RBF, or Matern with form="product"); explain(kernel, support) says which rule runs.'
         )
 
 

@@ -32,6 +32,3 @@ class Likelihood(Parametric):
     @abc.abstractmethod
     def observation(self, mean: np.ndarray, variance: np.ndarray) -> Marginals:
         """The distribution of a new observation when f ~ N(mean, variance)."""
-
-    def check_observations(self, y: Array) -> None:
-        """A sentence if some observation is impossible."""

@@ -25,6 +25,9 @@ class GP(Parametric):
     >>> post = ag.GP(ag.RBF(lengthscale=5.0)).fit(bins, [50.0, 80.0, 30.0])
     >>> density = post.predict(ag.Points([[18.0], [25.0]])).mean
     >>> count = post.predict(ag.Intervals([18], [25], measure="total")).interval(0.95)
+
+    `aggregation` says whether the latent function is aggregated ("latent") or its response under the likelihood's link
+    ("response"). The likelihoods here have no link, so the two are the same.
     """
 
     kernel: Kernel

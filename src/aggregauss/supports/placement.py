@@ -6,18 +6,19 @@ from aggregauss.supports import simplices as geometry
 
 
 def uniform_points(simplices: np.ndarray, owner: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """`count` points on average in each shape, spread over its simplices in proportion to their volumes.
+    """`count` points in each shape, spread over its simplices in proportion to their volumes.
 
-    A simplex that expects e points receives floor(e) or ceil(e) of them (probabilistic rounding), so that large
-    simplices are never missed. Returns the points and the shape each belongs to.
+    A simplex that expects e points receives floor(e) or ceil(e) of them, with mean e (systematic rounding), so that
+    large simplices are never missed. `owner` ascends. Returns the points and the shape each belongs to.
     """
     rng = np.random.default_rng(seed)
     size = geometry.volume(simplices)
-    expected = count * size / np.bincount(owner, size)[owner]
-    number = np.floor(expected + rng.random(len(size))).astype(int)
-    for shape in np.flatnonzero(np.bincount(owner, number) == 0):  # a shape of slivers may have drawn none
-        number[np.flatnonzero(owner == shape)[np.argmax(size[owner == shape])]] = 1
-    chosen = np.repeat(np.arange(len(size)), number)
+    end = np.searchsorted(owner, np.arange(owner[-1] + 1), side="right")  # of each shape's simplices
+    reached = np.concatenate([[0.0], np.cumsum(size)])
+    before = reached[np.concatenate([[0], end[:-1]])]
+    share = (reached[1:] - before[owner]) / (reached[end] - before)[owner]  # exactly 1 at the end of a shape
+    marks = np.floor(count * share + rng.random(len(end))[owner]).astype(int) + count * owner
+    chosen = np.repeat(np.arange(len(size)), np.diff(marks, prepend=0))
     return geometry.map_unit_cube(simplices[chosen], rng.random((len(chosen), simplices.shape[2]))), owner[chosen]
 
 

@@ -1,11 +1,10 @@
 """Polygons: a total or a mean over areas on a map, with holes and several parts."""
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from aggregauss.checks import first_bad
+from aggregauss.checks import first_bad, warn
 from aggregauss.supports import simplices as geometry
 from aggregauss.supports.polytopes import Method, atomise
 from aggregauss.supports.support import Measure, Support
@@ -64,10 +63,9 @@ def _shapes(geometries: Any) -> tuple[np.ndarray, np.ndarray | None]:
 
 def _warn_if_geographic(crs: Any) -> None:
     if crs is not None and crs.is_geographic:
-        warnings.warn(
+        warn(
             f"Polygons: the coordinates are degrees ({crs.name}), which are not distances: a degree of longitude "
             "shrinks towards the poles. Project first, e.g. with .to_crs(gdf.estimate_utm_crs()).",
-            stacklevel=4,
         )
 
 
