@@ -169,10 +169,12 @@ share of single-age death counts inside their 95% prediction interval (posterior
 
 ![Rates and deaths at single ages](pictures/mortality.png)
 
-A Gaussian process on rates has one variance for a curve that spans four orders of magnitude, so its curve is negative at
-some ages where rates are low. On log rates it is not, but then a class is not a linear functional of the curve; the tangent
-iteration makes it one at the current estimate. No smooth curve finds the first year's deaths inside 0-4 from the total
-alone: with log age as a second input it can bend there, and infants apart settle the matter. A Poisson likelihood with
-the sum inside will replace the tangent.
+A Gaussian process on rates has one variance for a curve that spans four orders of magnitude. From five-year classes it is
+the best of all for the number of deaths, most of which are old people's; but with infants apart it takes on the steep fall
+after birth, and its curve is negative at about four ages of childhood. On log rates no rate is negative, but a class is not
+a linear functional of the curve any more; the tangent iteration makes it one at the current estimate, and halves the
+error of taking the mean of logs. The fall after birth asks for a second input, log age: without it, with infants apart, the
+lengthscale shrinks for their sake and the open class at the other end is lost. A Poisson likelihood with the sum inside
+will replace the tangent.
 """,
     )
