@@ -4,6 +4,8 @@ Table 5. The populations of 40 random groups of output areas are known; the dens
 Table 6. Covariances between three sets of output areas. Both ask how many atoms a support needs.
 """
 
+import functools
+
 import numpy as np
 from common import RESULTS, arguments, folder, page, resumable, table
 from shapely.ops import unary_union
@@ -14,7 +16,7 @@ METHODS = {"uniform": "points", "sobol": "low-discrepancy points", "boxes": "box
 GROUPS, LENGTHSCALE = 40, 0.16  # km
 PREDICTIONS = {"boxes": (2, 4, 8, 16, 32, 64), "uniform": (2, 4, 8, 16, 32, 64, 128, 256)}
 PREDICTIONS["sobol"] = PREDICTIONS["uniform"]
-COVARIANCES = {"boxes": (4, 8, 16, 32, 64, 128), "uniform": (4, 8, 16, 32, 64, 128, 512, 2048)}
+COVARIANCES = {"boxes": (4, 8, 16, 32, 64, 128), "uniform": (4, 8, 16, 32, 64, 128, 512, 1024)}
 COVARIANCES["sobol"] = COVARIANCES["uniform"]
 EXACT = "boxes", 256  # as good as exact: halving it moves nothing that is printed
 DRAWS, PLACEMENTS = 8, 3
@@ -65,19 +67,23 @@ class Groups:
         }
 
 
-def covariance_errors(areas, draw: int, method: str, atoms: int) -> dict:
-    """Deviation of the 3 x 3 covariances of means from their converged values, singly and on average over placements."""
-    home = np.random.default_rng(1000 + draw).permutation(len(areas)) % GROUPS
-    sets = [unary_union(areas.geometry[home == g].to_list()) for g in range(3)]
-    kernel = ag.RBF(1.0, 3.0)
+class Sets:
+    """Three random groups of output areas, and the covariances of the means over them."""
 
-    def matrix(method: str, atoms: int, seed: int) -> np.ndarray:
-        support = ag.Polygons(sets, measure="mean", method=method, atoms=atoms, seed=seed)
-        return np.asarray(ag.cov(kernel, support))
+    def __init__(self, areas, draw: int):
+        home = np.random.default_rng(1000 + draw).permutation(len(areas)) % GROUPS
+        self.shapes = [unary_union(areas.geometry[home == g].to_list()) for g in range(3)]
+        self.converged = self.matrix("boxes", 1024, 0)
 
-    seeds = range(1 if method == "boxes" else 4 * PLACEMENTS)
-    gaps = np.array([matrix(method, atoms, s) for s in seeds]) - matrix("boxes", 2048, 0)
-    return {"error": np.abs(gaps).mean(), "bias": np.abs(gaps.mean(axis=0)).mean()}
+    def matrix(self, method: str, atoms: int, seed: int) -> np.ndarray:
+        support = ag.Polygons(self.shapes, measure="mean", method=method, atoms=atoms, seed=seed)
+        return np.asarray(ag.cov(ag.RBF(1.0, 3.0), support))
+
+    def errors(self, method: str, atoms: int) -> dict:
+        """Deviations from the converged matrix: of single placements, and of their average."""
+        seeds = range(1 if method == "boxes" else 4 * PLACEMENTS)
+        gaps = np.array([self.matrix(method, atoms, s) for s in seeds]) - self.converged
+        return {"error": np.abs(gaps).mean(), "bias": np.abs(gaps.mean(axis=0)).mean()}
 
 
 def needed(counts: np.ndarray, errors: np.ndarray, target: float) -> float:
@@ -204,23 +210,23 @@ if __name__ == "__main__":
     options = arguments(__doc__).parse_args()
     areas = gpd.read_file(folder(options, "sheffield_census") / "sheffield_oa.gpkg", layer="oa")
     areas["geometry"] = areas.geometry.affine_transform([1e-3, 0, 0, 1e-3, 0, 0])  # kilometres
-    current: dict[int, Groups] = {}
-
-    def predicted(draw: int, method: str, atoms: int) -> dict:
-        if draw not in current:
-            current.clear()
-            current[draw] = Groups(areas, draw)
-        return current[draw].errors(method, atoms)
+    groups, sets = (functools.lru_cache(1)(functools.partial(kind, areas)) for kind in (Groups, Sets))
 
     keys = [(d, m, n) for d in range(DRAWS) for m in METHODS for n in PREDICTIONS[m]]
     columns = ["error", "deviation", "exact", "constant"]
-    five = resumable("sheffield_predictions", keys, ["draw", "method", "atoms", *columns], predicted, options.fresh)
+    five = resumable(
+        "sheffield_predictions",
+        keys,
+        ["draw", "method", "atoms", *columns],
+        lambda d, m, n: groups(d).errors(m, n),
+        options.fresh,
+    )
     keys = [(d, m, n) for d in range(DRAWS) for m in METHODS for n in COVARIANCES[m]]
     six = resumable(
         "sheffield_covariances",
         keys,
         ["draw", "method", "atoms", "error", "bias"],
-        lambda d, m, n: covariance_errors(areas, d, m, n),
+        lambda d, m, n: sets(d).errors(m, n),
         options.fresh,
     )
     predictions, covariances = Summary(five, columns), Summary(six, ["error", "bias"])

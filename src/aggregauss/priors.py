@@ -76,7 +76,7 @@ class Normal(Prior):
 @storable
 @dataclasses.dataclass(frozen=True)
 class HalfNormal(Prior):
-    """x = |z|, z ~ N(0, sd²)."""
+    """The absolute value of N(0, sd²)."""
 
     sd: float
 
