@@ -108,22 +108,23 @@ def cells(rows: pd.DataFrame, score: str) -> list[list[str]]:
     def cell(samples: int, k: int) -> str:
         both = rows[(rows.samples == samples) & (rows.k == k)].groupby("method")[score].mean()
         text = {m: f"{both[m]:.1f}" for m in METHODS}
-        best = min(METHODS, key=lambda m: both[m])
-        text[best] = f"**{text[best]}**"
+        if len(set(text.values())) > 1:
+            best = min(METHODS, key=lambda m: both[m])
+            text[best] = f"**{text[best]}**"
         return " / ".join(text.values())
 
     return [[str(s), *(cell(s, k) for k in BINS)] for s in SAMPLES]
 
 
-def comparison(rows: pd.DataFrame) -> list[list[str]]:
+def comparison(rows: pd.DataFrame, score: str) -> list[list[str]]:
     """By number of bins: in how many cells the integral is better, and a paired test over samples and repetitions."""
     lines = []
     for k in BINS:
-        wide = rows[rows.k == k].pivot(index=["samples", "repetition"], columns="method", values="mae")
+        wide = rows[rows.k == k].pivot(index=["samples", "repetition"], columns="method", values=score)
         gain = wide.centroid - wide.integral
-        better = (gain.groupby("samples").mean() > 0).sum()
-        p = wilcoxon(gain, alternative="greater").pvalue
-        lines.append([f"{k}⁴", f"{better} of {len(SAMPLES)}", f"{gain.mean():+.1f}", f"{p:.1g}"])
+        better = (gain.groupby("samples").mean() > 1e-6).sum()
+        p = "" if np.allclose(gain, 0) else f"{wilcoxon(gain, alternative='greater').pvalue:.1g}"
+        lines.append([f"{k}⁴", f"{better} of {len(SAMPLES)}", f"{gain.mean():.1f}", p])
     return lines
 
 
@@ -166,11 +167,14 @@ The printed headings 2⁴ to 6⁴ count boundaries, so they stand here under the
 
 ## Where the integral is better
 
-Difference of mean absolute errors (centroid − integral), and a one-sided Wilcoxon test over samples and repetitions.
+Error of the centroid minus that of the integral, and a one-sided Wilcoxon test over samples and repetitions (which share
+trips, so the p-values are too small if anything).
 
-{table(["bins", "cells won", "mean gain, s", "p"], comparison(rows))}
+{table(["bins", "MAE: cells won", "mean gain, s", "p", "RMSE: cells won", "mean gain, s", "p"], [a + b[1:] for a, b in zip(comparison(rows, "mae"), comparison(rows, "rmse"))])}
 
 With one bin both methods return its mean. A bin's mean is taken over the trips in it, which are mostly short, and not
-uniformly over its box; so the integral model is not exact either, and gains most where bins are few but more than one.
+uniformly over its box, so the integral model is not exact either. In mean absolute error, by which the parameters were
+chosen, it is ahead at every number of bins from 2⁴ on, and far ahead at 2⁴. In root mean squared error it is ahead at 2⁴
+only, and from 3⁴ on behind by about one per cent.
 """,
     )
