@@ -27,8 +27,8 @@ def Polytopes(
     `method` says how a shape becomes atoms, `atoms` how many it may use. "boxes" cuts it into boxes with the same
     moments and is the most accurate for each atom; "centroids" takes the centres of those boxes as points; "uniform"
     places random points as in Algorithm 1 of the paper and "sobol" points of a low-discrepancy sequence. Weights are
-    scaled so that the mass is the exact volume. Simplices of one shape must not overlap. Allow at least as many boxes as
-    a shape has parts that lie apart: a box that has to stand for several of them reaches over the gap.
+    scaled so that the mass is the exact volume. Simplices of one shape must not overlap. Allow at least as many boxes
+    as a shape has parts that lie apart: a box that has to stand for several of them reaches over the gap.
 
     >>> import numpy as np
     >>> square = [[[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]]
