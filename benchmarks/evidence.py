@@ -31,6 +31,7 @@ def rows_for(n: int) -> list[list[object]]:
     partition = ag.Intervals(edges[:-1], edges[1:])
     low = rng.uniform(0, 95, n)
     overlapping = ag.Intervals(low, low + rng.uniform(0.5, 5.0, n))
+    mixed = ag.Intervals(low, low + np.exp(rng.uniform(np.log(1e-3), np.log(5.0), n)))
     y = rng.normal(size=n)
     x = jnp.linspace(0.0, 4.0, n)
     A = jnp.asarray((lambda B: B @ B.T + n * np.eye(n))(rng.normal(size=(n, n))))
@@ -40,6 +41,7 @@ def rows_for(n: int) -> list[list[object]]:
         "RBF, partition, wide bins (ℓ = 5 widths)": evaluation(ag.RBF(5 * width), partition, y),
         "RBF, partition, narrow bins (ℓ = 200 widths)": evaluation(ag.RBF(200 * width), partition, y),
         "RBF, overlapping bins of many widths": evaluation(ag.RBF(3.0), overlapping, y),
+        "RBF, bins from far below to above ℓ (all three rules)": evaluation(ag.RBF(3.0), mixed, y),
         "Matern-3/2, overlapping bins": evaluation(ag.Matern32(3.0), overlapping, y),
         "Matern-5/2, partition": evaluation(ag.Matern52(5 * width), partition, y),
     }

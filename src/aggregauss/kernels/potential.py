@@ -56,10 +56,10 @@ class Smooth(Profile):
         return _in_units(self._wide), _in_units(self._narrow), _in_units(self._any)
 
     def choose(self, extremes: Float[Array, " 2"], scale: Float[Array, ""]) -> Int[Array, ""]:
-        """The rule for any widths is the slowest."""
+        """The rule for any widths is the slowest; equal widths that differ by rounding must not need it."""
         narrowest, widest = extremes
         limit = NARROW[str(scale.dtype)] * scale
-        return jnp.where(narrowest >= limit, 0, jnp.where(widest <= limit, 1, 2))
+        return jnp.where(narrowest >= 0.999 * limit, 0, jnp.where(widest <= limit, 1, 2))
 
     def _narrow(self, d: Array, p: Array, q: Array) -> tuple[Array, Array]:
         return stretched(self.value_mean, d, p, q)
