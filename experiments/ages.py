@@ -125,7 +125,8 @@ in brackets the share of true counts outside the 95% interval of the prediction.
 * *non-negative* has 50 virtual points, ν = 1, noise variance 1 and negative totals set to zero, as in the paper. Our
   prediction is the posterior given that the function is not negative at the predicted age either (a truncated normal);
   the paper passes the mean through E[f Φ(f)]. *non-negative, ours* keeps negative totals as they are, because setting
-  them to zero adds people that nobody counted, and has a Matern-3/2 kernel.
+  them to zero adds people that nobody counted, and has a Matern-3/2 kernel. Both were settled after seeing the column
+  before, on the same releases.
 * The likelihood hardly knows the noise variance: without privacy it is flat from 0.5 (log likelihood -53.003) to 263
   (-53.000, RMSE 1.93). The integral rows therefore start where the paper starts, and from there only; the centroid rows
   are the best of four starts.
