@@ -6,12 +6,14 @@ predicted.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 from common import arguments, folder, page, resumable, table
 
 import aggregauss as ag
+from aggregauss.metrics import bootstrap, mae, rmse
 
 LAST_DAY, PANEL = 600.0, 5802
 METHODS = ("integral", "centroid")
@@ -87,32 +89,22 @@ def predict(method: str, variant: Variant, low: np.ndarray, high: np.ndarray, co
     return float(post.predict(support[-1:]).mean[0] * factor)
 
 
-def bootstrap(errors: np.ndarray, statistic) -> str:
+def with_interval(truth: pd.Series, found: pd.Series, statistic: Callable) -> str:
     """The statistic and half the width of its 95% bootstrap interval."""
-    rng = np.random.default_rng(0)
-    draws = [statistic(errors[rng.integers(len(errors), size=len(errors))]) for _ in range(10_000)]
-    low, high = np.quantile(draws, [0.025, 0.975])
-    return f"{statistic(errors):.1f} ± {(high - low) / 2:.1f}"
+    low, high = bootstrap(np.c_[truth, found], lambda pairs: statistic(*pairs.T))
+    return f"{statistic(truth, found):.1f} ± {(high - low) / 2:.1f}"
 
 
-def rmse(errors: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(errors**2)))
-
-
-def mae(errors: np.ndarray) -> float:
-    return float(np.mean(np.abs(errors)))
-
-
-def advantage(rows: pd.DataFrame, statistic) -> str:
+def advantage(rows: pd.DataFrame, statistic: Callable) -> str:
     """How much lower the integral's statistic is, with a 95% bootstrap interval over sets (paired)."""
-    errors = (rows[["integral", "centroid"]].to_numpy().T - rows.truth.to_numpy()).T
-    rng = np.random.default_rng(0)
-    draws = []
-    for _ in range(10_000):
-        drawn = errors[rng.integers(len(errors), size=len(errors))]
-        draws.append(statistic(drawn[:, 1]) - statistic(drawn[:, 0]))
-    low, high = np.quantile(draws, [0.025, 0.975])
-    return f"{statistic(errors[:, 1]) - statistic(errors[:, 0]):+.1f} ({low:+.1f} to {high:+.1f})"
+
+    def gain(triples: np.ndarray) -> float:
+        truth, integral, centroid = triples.T
+        return statistic(truth, centroid) - statistic(truth, integral)
+
+    triples = rows[["truth", *METHODS]].to_numpy()
+    low, high = bootstrap(triples, gain)
+    return f"{gain(triples):+.1f} ({low:+.1f} to {high:+.1f})"
 
 
 if __name__ == "__main__":
@@ -134,8 +126,8 @@ if __name__ == "__main__":
     main = rows[rows.variant == "main"]
     lines = []
     for m in columns[4:]:
-        errors = (main[m] - main.truth).to_numpy()
-        lines.append([m, bootstrap(errors, rmse), bootstrap(errors, mae), *PRINTED.get(m, ("", ""))])
+        scores = [with_interval(main.truth, main[m], statistic) for statistic in (rmse, mae)]
+        lines.append([m, *scores, *PRINTED.get(m, ("", ""))])
     others = []
     for name, variant in VARIANTS.items():
         part = rows[rows.variant == name]

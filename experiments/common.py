@@ -6,6 +6,10 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parent
 RESULTS = ROOT.parent / "docs" / "results"
@@ -67,6 +71,12 @@ def page(name: str, title: str, body: str) -> None:
     text = f"# {title}\n\n{body.strip()}\n\n*Made by `python experiments/{name}.py`.*\n"
     (RESULTS / f"{name}.md").write_text(text)
     print(text)
+
+
+def picture(figure: "Figure", name: str) -> None:
+    """Save a figure to docs/results/pictures/<name>.png."""
+    (RESULTS / "pictures").mkdir(parents=True, exist_ok=True)
+    figure.savefig(RESULTS / "pictures" / f"{name}.png", dpi=110)
 
 
 def table(header: list[str], rows: Iterable[Iterable[object]]) -> str:

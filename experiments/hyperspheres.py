@@ -9,7 +9,7 @@ random each time.
 import itertools
 
 import numpy as np
-from common import RESULTS, arguments, page, resumable, table
+from common import arguments, page, picture, resumable, table
 from scipy.integrate import quad
 from scipy.spatial import ConvexHull
 from scipy.special import jv
@@ -100,8 +100,7 @@ def draw(errors: dict[tuple[str, int], np.ndarray]) -> None:
     axes.plot([10, 10], [50.0, 25.1], "k*", label="printed: points 50.0, boxes 25.1")
     axes.set(xlabel="atoms in each ball", ylabel="mean absolute error of the covariance")
     axes.legend(frameon=False, fontsize=8)
-    (RESULTS / "pictures").mkdir(parents=True, exist_ok=True)
-    figure.savefig(RESULTS / "pictures" / "hyperspheres.png", dpi=110)
+    picture(figure, "hyperspheres")
 
 
 if __name__ == "__main__":

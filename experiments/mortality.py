@@ -8,7 +8,7 @@ w exp(f), until the estimate stays.
 
 import numpy as np
 import pandas as pd
-from common import RESULTS, arguments, folder, page, resumable, table
+from common import arguments, folder, page, picture, resumable, table
 
 import aggregauss as ag
 
@@ -122,8 +122,7 @@ def draw(data: pd.DataFrame, number: int = 2014) -> None:
     left.set(xlabel="age", ylabel=f"deaths per person-year, {number}", ylim=(1e-5, 2), xlim=(0, 108))
     right.set(xlabel="age", ylabel=f"deaths, {number}", xlim=(60, 108))
     left.legend(frameon=False, fontsize=8)
-    (RESULTS / "pictures").mkdir(parents=True, exist_ok=True)
-    figure.savefig(RESULTS / "pictures" / "mortality.png", dpi=100)
+    picture(figure, "mortality")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ Table 6. Covariances between three sets of output areas. Both ask how many atoms
 import functools
 
 import numpy as np
-from common import RESULTS, arguments, folder, page, resumable, table
+from common import arguments, folder, page, picture, resumable, table
 from shapely.ops import unary_union
 
 import aggregauss as ag
@@ -130,8 +130,7 @@ def draw_curves(predictions: Summary, covariances: Summary) -> None:
     axes[0].set(ylabel="deviation from converged, people per km²", title="Predicted densities")
     axes[1].set(ylabel="mean absolute error", title="Covariances")
     axes[0].legend(frameon=False, fontsize=8)
-    (RESULTS / "pictures").mkdir(parents=True, exist_ok=True)
-    figure.savefig(RESULTS / "pictures" / "sheffield.png", dpi=110)
+    picture(figure, "sheffield")
 
 
 def write(predictions: Summary, covariances: Summary) -> None:

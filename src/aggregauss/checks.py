@@ -12,7 +12,7 @@ BETWEEN = ("aggregauss", "equinox", "jaxtyping")  # packages whose frames stand 
 def warn(message: str) -> None:
     """A warning that points at the user's line, whatever called what inside the package."""
     depth = 1
-    while sys._getframe(depth).f_globals.get("__name__", "").startswith(BETWEEN):
+    while sys._getframe(depth).f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
         depth += 1
     warnings.warn(message, stacklevel=depth + 1)
 

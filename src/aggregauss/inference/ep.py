@@ -169,7 +169,11 @@ def log_evidence(model: Any, problem: Problem) -> Float[Array, ""]:
     At a fixed point it is stationary in the sites, so its gradient holds them, and the cavities, fixed.
     """
     given = _condition(model, problem)
-    sites = jax.lax.stop_gradient(_run(model, problem, given).sites)
+    return _evidence(model, problem, given, _run(model, problem, given).sites)
+
+
+def _evidence(model: Any, problem: Problem, given: Conditioned, sites: ep.Sites) -> Float[Array, ""]:
+    sites = jax.lax.stop_gradient(sites)
     cavity = jax.lax.stop_gradient(ep.cavities(ep.marginals(given.covariance, given.mean, sites), sites))
     factors = _log_z(model, problem)(cavity.mean, cavity.variance) - ep.log_site_integral(cavity, sites)
     return given.log_density + ep.log_normaliser(given.covariance, given.mean, sites) + jnp.sum(factors)
@@ -186,7 +190,7 @@ def _solve(model: Any, problem: Problem) -> tuple[Conditional, Array, ep.Outcome
     alpha_exact = jax.scipy.linalg.solve_triangular(given.factor.T, outer, lower=False)
     factor = jnp.block([[given.factor, jnp.zeros_like(given.cross)], [root[:, None] * given.cross.T, inner]])
     state = Conditional(jnp.concatenate([alpha_exact, alpha]), factor, jnp.concatenate([jnp.ones(n), root]))
-    return state, log_evidence(model, problem), outcome
+    return state, _evidence(model, problem, given, outcome.sites), outcome
 
 
 def _condition(model: Any, problem: Problem) -> Conditioned:

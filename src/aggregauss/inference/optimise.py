@@ -35,14 +35,13 @@ class Run:
 def maximise(
     objective: Objective, data: Any, starts: list[M], *, max_iterations: int, tolerance: float, progress: bool
 ) -> tuple[M, tuple[Run, ...]]:
-    """The best model found from any start, and a record of every run.
+    """The best model found from any start, and a record of every run; none is made if there is nothing to learn.
 
     `objective(model, data)` is a log evidence; log priors are added here.
     """
     template = starts[0]
     if pack(template).size == 0:
-        value = float(_value(objective, template, data))
-        return template, (Run(value, 0, 1, True, "nothing to learn", (value,)),)
+        return template, ()
     runs, ends = [], []
     bar = tqdm(total=len(starts), desc="fit", unit="start", delay=2.0, leave=False, disable=not progress)
     with bar:
@@ -101,8 +100,3 @@ def _value_and_grad(objective: Objective, vector: Array | np.ndarray, template: 
         return objective(model, data) + log_prior(model)
 
     return jax.value_and_grad(value)(jnp.asarray(vector))
-
-
-@eqx.filter_jit
-def _value(objective: Objective, model: Any, data: Any) -> Array:
-    return objective(model, data) + log_prior(model)
