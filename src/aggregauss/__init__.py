@@ -12,7 +12,7 @@ import jax
 jax.config.update("jax_enable_x64", True)  # covariance matrices are not to be factorised in single precision
 
 from aggregauss.archive import load  # noqa: E402
-from aggregauss.inference import EP, Exact, Posterior, Prediction  # noqa: E402
+from aggregauss.inference import EP, SVI, Collapsed, Exact, Posterior, Prediction  # noqa: E402
 from aggregauss.kernels import (  # noqa: E402
     RBF,
     ConstantKernel,
@@ -28,11 +28,20 @@ from aggregauss.kernels import (  # noqa: E402
     cov,
     explain,
 )
-from aggregauss.latent import Constant, LinearMean, NonNegative, Zero  # noqa: E402
-from aggregauss.likelihoods import Gaussian, LaplaceNoise  # noqa: E402
+from aggregauss.latent import Constant, LinearEffects, LinearMean, NonNegative, Zero  # noqa: E402
+from aggregauss.likelihoods import (  # noqa: E402
+    Bernoulli,
+    Binomial,
+    Exponential,
+    GammaResponse,
+    Gaussian,
+    LaplaceNoise,
+    NegativeBinomial,
+    Poisson,
+)
 from aggregauss.models import GP  # noqa: E402
 from aggregauss.parameters import fixed, param, parameters  # noqa: E402
-from aggregauss.priors import Gamma, HalfNormal, InverseGamma, LogNormal, Normal  # noqa: E402
+from aggregauss.priors import Gamma, HalfNormal, InverseGamma, LogNormal, Normal, RangePrior, SdPrior  # noqa: E402
 from aggregauss.supports import (  # noqa: E402
     Bags,
     Boxes,
@@ -46,7 +55,7 @@ from aggregauss.supports import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
-    from aggregauss import datasets, metrics, plots, privacy
+    from aggregauss import baselines, datasets, metrics, plots, privacy
 
 __version__ = "0.1.0"
 
@@ -54,38 +63,50 @@ __all__ = [
     "EP",
     "GP",
     "RBF",
+    "SVI",
     "Bags",
+    "Bernoulli",
+    "Binomial",
     "Boxes",
+    "Collapsed",
     "Constant",
     "ConstantKernel",
     "Cosine",
     "Exact",
+    "Exponential",
     "Gamma",
+    "GammaResponse",
     "Gaussian",
     "HalfNormal",
     "Intervals",
     "InverseGamma",
     "LaplaceNoise",
     "Linear",
+    "LinearEffects",
     "LinearMean",
     "LogNormal",
     "Matern12",
     "Matern32",
     "Matern52",
+    "NegativeBinomial",
     "NonNegative",
     "Normal",
     "Periodic",
     "Points",
+    "Poisson",
     "Polygons",
     "Polynomial",
     "Polytopes",
     "Posterior",
     "Prediction",
     "Product",
+    "RangePrior",
     "RationalQuadratic",
+    "SdPrior",
     "Support",
     "White",
     "Zero",
+    "baselines",
     "concatenate",
     "cov",
     "datasets",
@@ -99,7 +120,7 @@ __all__ = [
     "privacy",
 ]
 
-_LATE = ("datasets", "metrics", "plots", "privacy")  # modules that `import aggregauss` does not pay for
+_LATE = ("baselines", "datasets", "metrics", "plots", "privacy")  # modules that `import aggregauss` does not pay for
 
 
 def __getattr__(name: str) -> object:

@@ -9,6 +9,7 @@ Each is a small frozen record, so a model that carries priors stays a hashable, 
 
 import abc
 import dataclasses
+import math
 
 import jax.numpy as jnp
 from jax.scipy import stats
@@ -82,3 +83,48 @@ class HalfNormal(Prior):
 
     def log_prob(self, x: Float[Array, "..."]) -> Float[Array, "..."]:  # noqa: D102
         return jnp.log(2.0) + stats.norm.logpdf(x, 0.0, self.sd)
+
+
+@storable
+@dataclasses.dataclass(frozen=True)
+class RangePrior(Prior):
+    """A lengthscale's prior from one statement: the practical range is below `below` with this `probability`.
+
+    The range is the distance at which the correlation of a Matern kernel has fallen to about 0.14, twice the
+    lengthscale, in the units of the coordinates (km, years). The penalised-complexity prior of Fuglstad et al. (2019):
+    with ρ = 2 ℓ in d dimensions, p(ρ) ∝ ρ^{-d/2-1} exp(-λ ρ^{-d/2}), λ = -log(probability) below^{d/2}.
+
+    >>> import aggregauss as ag
+    >>> field = ag.Matern32(lengthscale=ag.param(50.0, prior=ag.RangePrior(below=30.0, probability=0.05)))
+    """
+
+    below: float
+    probability: float = 0.05
+    dim: int = 2
+
+    def log_prob(self, x: Float[Array, "..."]) -> Float[Array, "..."]:  # noqa: D102
+        half = self.dim / 2
+        rate = -math.log(self.probability) * self.below**half
+        rho = 2.0 * x
+        return jnp.log(2.0 * half * rate) - (half + 1.0) * jnp.log(rho) - rate * rho**-half
+
+
+@storable
+@dataclasses.dataclass(frozen=True)
+class SdPrior(Prior):
+    """A variance's prior from one statement: the standard deviation exceeds `above` with this `probability`.
+
+    The standard deviation is exponentially distributed (Simpson et al. 2017); for a log rate, `above=1` says that
+    places rarely differ from the average by more than a factor of e² either way.
+
+    >>> import aggregauss as ag
+    >>> field = ag.Matern32(variance=ag.param(0.5, prior=ag.SdPrior(above=1.0, probability=0.05)))
+    """
+
+    above: float
+    probability: float = 0.05
+
+    def log_prob(self, x: Float[Array, "..."]) -> Float[Array, "..."]:  # noqa: D102
+        rate = -math.log(self.probability) / self.above
+        sd = jnp.sqrt(x)
+        return math.log(rate) - rate * sd - jnp.log(2.0 * sd)

@@ -1,8 +1,10 @@
 """From a model and data to a posterior."""
 
+from aggregauss.inference.collapsed import Collapsed
 from aggregauss.inference.ep import EP
 from aggregauss.inference.exact import Exact
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.prediction import Prediction
+from aggregauss.inference.svi import SVI
 
-__all__ = ["EP", "Exact", "Posterior", "Prediction"]
+__all__ = ["EP", "SVI", "Collapsed", "Exact", "Posterior", "Prediction"]

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from aggregauss.archive import storable
 from aggregauss.checks import as_vector, first_bad
 from aggregauss.latent.means import Moments, moments
+from aggregauss.likelihoods import Gaussian, Likelihood
 from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.support import Support
 
@@ -22,6 +23,7 @@ class Data(eqx.Module):
     moments: Moments
     y: Float[Array, " n"]
     noise_variance: Float[Array, " n"]
+    scale: Float[Array, " n"]  # Σ w² over the individuals of each support
 
 
 @storable
@@ -32,10 +34,22 @@ class Observations:
     support: Support
     y: np.ndarray
     noise_variance: np.ndarray
+    counts: np.ndarray | None = None  # numbers of trials
 
     def on_device(self) -> Data:
         """The same as arrays in tiles."""
-        return Data(layout(self.support), moments(self.support), jnp.asarray(self.y), jnp.asarray(self.noise_variance))
+        return Data(
+            layout(self.support),
+            moments(self.support),
+            jnp.asarray(self.y),
+            jnp.asarray(self.noise_variance),
+            jnp.asarray(self.support.square_weight),
+        )
+
+    def noise_scale(self, likelihood: Likelihood) -> np.ndarray:
+        """What the learned noise variance of each observation is multiplied by."""
+        individual = isinstance(likelihood, Gaussian) and likelihood.per == "individual"
+        return self.support.square_weight if individual else np.ones(len(self.y))
 
     @property
     def density(self) -> np.ndarray:
@@ -43,7 +57,7 @@ class Observations:
         return self.y / self.support.integrate(np.ones(len(self.support.owner)))
 
 
-def observe(support: Any, y: Any, noise_variance: Any) -> Observations:
+def observe(support: Any, y: Any, noise_variance: Any, counts: Any = None) -> Observations:
     """Checked observations; a pandas Series is aligned with the labels of the support."""
     if not isinstance(support, Support):
         raise TypeError(
@@ -59,7 +73,8 @@ def observe(support: Any, y: Any, noise_variance: Any) -> Observations:
     if (noise < 0).any():
         row = first_bad(noise < 0)[0]
         raise ValueError(f'fit: "noise_variance" must not be negative, but row {row} is {noise[row]}.')
-    return Observations(support, values, noise)
+    trials = None if counts is None else as_vector(_aligned(support, counts), "fit", "counts", len(support))
+    return Observations(support, values, noise, trials)
 
 
 def refuse_duplicates(observations: Observations) -> None:

@@ -13,13 +13,15 @@ from jaxtyping import Array, Bool, Float
 from aggregauss import linalg
 from aggregauss.checks import warn
 from aggregauss.inference import sites as ep
+from aggregauss.inference.conditional import Conditional
 from aggregauss.inference.data import Observations
 from aggregauss.inference.exact import Exact
 from aggregauss.inference.optimise import Run, maximise
-from aggregauss.inference.posterior import Conditional, Posterior
+from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.starts import starts
 from aggregauss.kernels.covariance import gram, symmetric, warn_if_coarse
 from aggregauss.latent.constraints import RELATIVE_SCALE
+from aggregauss.latent.effects import with_effects
 from aggregauss.latent.means import Moments, moments
 from aggregauss.likelihoods import Gaussian
 from aggregauss.parameters import copy_with
@@ -36,6 +38,7 @@ class Problem(eqx.Module):
     moments: Moments
     y: Float[Array, " observed"]
     noise_variance: Float[Array, " observed"]
+    scale: Float[Array, " observed"]  # of the learned noise
     nu: Float[Array, ""]  # scale of the probit factors
     idle: Bool[Array, " virtual"]  # virtual points that impose nothing
     exact: int = eqx.field(static=True)  # how many observations are Gaussian: all or none
@@ -89,7 +92,7 @@ class EP:
         self, model: Any, observations: Observations, virtual: Support | None, seed: int, progress: bool
     ) -> Posterior:
         core, runs = self._learn(model, observations, virtual, seed, progress)
-        warn_if_coarse(core.kernel, observations.support)
+        warn_if_coarse(with_effects(core.kernel, core.mean), observations.support)
         state, evidence, outcome = _solve(core, self._problem(model, observations, virtual))
         if not np.isfinite(evidence):
             raise FloatingPointError("EP: the sites diverged. Lower the damping, or give some noise_variance.")
@@ -154,6 +157,7 @@ class EP:
             moments=moments(support),
             y=jnp.asarray(observations.y),
             noise_variance=jnp.asarray(observations.noise_variance),
+            scale=jnp.asarray(observations.noise_scale(model.likelihood)),
             nu=jnp.asarray(float(nu)),
             idle=jnp.arange(0 if virtual is None else len(virtual)) >= (len(support) if active is None else active),
             exact=len(observations.y) if isinstance(model.likelihood, Gaussian) else 0,
@@ -195,8 +199,9 @@ def _solve(model: Any, problem: Problem) -> tuple[Conditional, Array, ep.Outcome
 
 def _condition(model: Any, problem: Problem) -> Conditioned:
     n = problem.exact
-    K, m = symmetric(gram(model.kernel, problem.layout)), model.mean.integrate(problem.moments)
-    noisy = linalg.add_diagonal(K[:n, :n], problem.noise_variance[:n] + model.likelihood.variance)
+    K = symmetric(gram(with_effects(model.kernel, model.mean), problem.layout))
+    m = model.mean.integrate(problem.moments)
+    noisy = linalg.add_diagonal(K[:n, :n], problem.noise_variance[:n] + model.likelihood.variance * problem.scale[:n])
     residual = problem.y[:n] - m[:n]
     L = linalg.cholesky(noisy)
     V = linalg.lower_solve(L, K[:n, n:])

@@ -10,11 +10,13 @@ from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float
 
 from aggregauss import linalg
+from aggregauss.inference.conditional import Conditional
 from aggregauss.inference.data import Data, Observations, refuse_duplicates
 from aggregauss.inference.optimise import maximise
-from aggregauss.inference.posterior import Conditional, Posterior
+from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.starts import starts
 from aggregauss.kernels.covariance import gram, warn_if_coarse
+from aggregauss.latent.effects import with_effects
 from aggregauss.likelihoods import Gaussian
 
 
@@ -46,7 +48,7 @@ class Exact:
                 tolerance=self.tolerance,
                 progress=progress,
             )
-        warn_if_coarse(fitted.kernel, observations.support)
+        warn_if_coarse(with_effects(fitted.kernel, fitted.mean), observations.support)
         state, evidence = _solve(fitted, data)
         if not np.isfinite(evidence):
             raise FloatingPointError(
@@ -62,8 +64,8 @@ def log_evidence(model: Any, data: Data) -> Float[Array, ""]:
 
 
 def _noisy(model: Any, data: Data) -> Float[Array, "n n"]:
-    noise = data.noise_variance + model.likelihood.variance
-    return linalg.add_diagonal(gram(model.kernel, data.layout), noise)
+    noise = model.likelihood.noise(data.scale, data.noise_variance)
+    return linalg.add_diagonal(gram(with_effects(model.kernel, model.mean), data.layout), noise)
 
 
 @eqx.filter_jit
@@ -78,7 +80,7 @@ def _check(model: Any, observations: Observations) -> None:
     if not isinstance(model.likelihood, Gaussian):
         raise TypeError(
             f"Exact: the posterior is exact under Gaussian noise only, but the likelihood is "
-            f"{type(model.likelihood).__name__}. Use inference=EP()."
+            f"{type(model.likelihood).__name__}. Use inference=SVI()."
         )
     if model.constraint is not None:
         raise TypeError("Exact: a non-negative function has no exact posterior. Use inference=EP().")

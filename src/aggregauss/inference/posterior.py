@@ -1,34 +1,33 @@
-"""The posterior that every scheme ends in; prediction is written once, here.
-
-Whatever the scheme, the latent values given the data are Gaussian with
-
-    mean(s) = m(s) + k(s, T) α,        cov(s, s') = k(s, s') - (R k(T, s))ᵀ (R k(T, s')),        R = L⁻¹ diag(w),
-
-for training supports T (virtual points included). Under Gaussian noise L is the Cholesky factor of K + Σ and w = 1;
-with Gaussian sites of precision τ it is that of I + diag(√τ) K diag(√τ) and w = √τ.
-"""
+"""The posterior that every scheme ends in: prediction, summaries and saving are written once, here."""
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from scipy.special import ndtri
 
 from aggregauss import linalg
 from aggregauss.archive import storable, write
-from aggregauss.checks import one_of
+from aggregauss.checks import as_vector, one_of
+from aggregauss.inference.conditional import (
+    Conditional,
+    aggregate_moments,
+    effect_moments,
+    latent_joint,
+    latent_moments,
+)
 from aggregauss.inference.data import Observations
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.prediction import Prediction
-from aggregauss.kernels.covariance import cross, diagonal, gram, symmetric
-from aggregauss.kernels.kernel import Kernel
-from aggregauss.latent.means import Mean, Moments, moments
-from aggregauss.marginals import GaussianMarginals, LaplaceMarginals, Marginals, noisy, truncated
+from aggregauss.marginals import GaussianMarginals, Marginals, truncated
 from aggregauss.parameters import parameters
 from aggregauss.supports.layout import Layout, layout
+from aggregauss.supports.points import Points
+from aggregauss.supports.standardise import Standardiser
 from aggregauss.supports.support import Support, concatenate
 
 if TYPE_CHECKING:
@@ -36,16 +35,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["latent", "response", "observation"]
 KINDS = ("latent", "response", "observation")
-BLOCK = 1 << 22  # entries of k(s, T) held at once
-
-
-@storable
-class Conditional(eqx.Module):
-    """α, L and w of the formulas above."""
-
-    alpha: Float[Array, " n"]
-    factor: Float[Array, "n n"]
-    weight: Float[Array, " n"]
 
 
 @storable
@@ -60,12 +49,15 @@ class Posterior:
     evidence: float  # log marginal likelihood at the fitted parameters, or its approximation
     scheme: str
     runs: tuple[Run, ...] = ()
+    inducing: Support | None = None  # where a sparse scheme keeps what it learned
+    scaler: Standardiser | None = None  # what was done to the covariates before they were used
 
-    def predict(self, support: Support, kind: Kind | None = None) -> Prediction:
+    def predict(self, support: Support, kind: Kind | None = None, *, counts: Any = None) -> Prediction:
         """The function, or a new observation, over any supports.
 
-        `kind="latent"` is the integral of the function itself; "response" takes its constraint into account (a
-        non-negative function has no negative integral) and is the default; "observation" adds the noise.
+        `kind="latent"` is the integral of the function itself. "response", the default, is what the likelihood's link
+        makes of it (a rate, a probability; aggregated over the support as the model says), or what a constraint makes
+        of it. "observation" is a new observation: with noise, or a count; a binomial one out of `counts`.
 
         >>> import aggregauss as ag
         >>> bins = ag.Intervals([0, 10, 20], [10, 20, 30], measure="total")
@@ -81,9 +73,17 @@ class Posterior:
                 f'predict: "support" must have {self.observations.support.dim} dimension(s) like the training data, '
                 f"but has {support.dim}."
             )
-        mean, variance = self._moments(support)
-        joint = functools.cache(lambda: self._joint(support))
-        return Prediction(self._marginals(mean, variance, wanted), support, joint, wanted)
+        scaled = support if self.scaler is None else self.scaler(support)
+        mean, variance = self._moments(scaled)
+        if wanted == "latent":
+            return Prediction(GaussianMarginals(mean, variance), support, self._joint(lambda: scaled), wanted)
+        response, moving = self._response(scaled, mean, variance)
+        joint = self._joint(moving)
+        if wanted == "response":
+            return Prediction(response, support, joint, wanted)
+        trials = np.ones(len(support)) if counts is None else as_vector(counts, "predict", "counts", len(support))
+        observed = self.model.likelihood.observation(response, scaled.square_weight, trials)
+        return Prediction(observed, support, joint, wanted)
 
     def leave_one_out(self) -> Prediction:
         """Each observation predicted from all the others, in closed form (Rasmussen and Williams 2006, eq. 5.12).
@@ -105,6 +105,50 @@ class Posterior:
 
         return Prediction(GaussianMarginals(mean, variance), self.observations.support, joint, "observation")
 
+    def effects(self, level: float = 0.95) -> "pd.DataFrame":
+        """Linear effects with their intervals, for each unit of the covariate as the user gave it.
+
+        >>> import aggregauss as ag, numpy as np
+        >>> x = np.linspace(0.0, 1.0, 30)
+        >>> post = ag.GP(ag.RBF(0.2), mean=ag.LinearEffects([0], names=["time"])).fit(ag.Points(x), 2 * x)
+        >>> list(post.effects().index)
+        ['intercept', 'time']
+        """
+        import pandas as pd
+
+        if not self.model.mean.effects:
+            raise TypeError("effects: the model has none. Give GP(..., mean=LinearEffects(columns)).")
+        mean, covariance = effect_moments(self.model, self._training_support, self.conditional)
+        names, scales = ("intercept", *self.model.mean.names), self.model.mean.scales
+        to_units = np.diag(scales)
+        if self.scaler is not None:  # the slope of (x - c) / s is a slope of x over s, and moves the intercept
+            columns = np.array(self.model.mean.columns)
+            to_units[0, 1:] = -scales[1:] * self.scaler.center[columns] / self.scaler.scale[columns]
+            to_units[1:, 1:] /= self.scaler.scale[columns][:, None]
+        value = to_units @ mean + np.array([float(self.model.mean.value), *np.zeros(len(mean) - 1)])
+        sd = np.sqrt(np.diag(to_units @ covariance @ to_units.T))
+        reach = ndtri((1 + level) / 2) * sd
+        return pd.DataFrame({"mean": value, "std": sd, "lower": value - reach, "upper": value + reach}, index=names)
+
+    def dispersion(self) -> float:
+        """Pearson's Σ (y - η̂)² / Var(y | η̂), over the observations less the effective number of parameters.
+
+        About one when the likelihood's scatter is right; well above one, counts are overdispersed.
+        """
+        observations = self.observations
+        fitted = self.predict(observations.support).mean
+        spread = self.model.likelihood.scatter(fitted)
+        return float(
+            np.sum((observations.y - fitted) ** 2 / spread) / max(1.0, len(fitted) - self.effective_parameters)
+        )
+
+    @property
+    def effective_parameters(self) -> float:
+        """How many parameters the data pin down: the sum of 1 - Σ_jj over whitened inducing variables."""
+        if self.conditional.root is None:
+            raise TypeError(f"effective_parameters: known for sparse schemes, but this posterior is by {self.scheme}.")
+        return float(len(self.conditional.alpha) - jnp.sum(self.conditional.root**2))
+
     def summary(self) -> "pd.DataFrame":
         """The parameters: fitted value, whether learned, prior."""
         import pandas as pd
@@ -121,66 +165,56 @@ class Posterior:
 
     def save(self, path: Any) -> None:
         """Write to one file that holds numbers and names only; read it with `aggregauss.load`."""
-        write(path, self)
+        if self.inducing is None and self.conditional.root is None:
+            return write(path, self)
+        light = dataclasses.replace(self.observations, support=self.observations.support[:0])  # not needed to predict
+        return write(path, dataclasses.replace(self, observations=light))
 
     def __repr__(self) -> str:
         values = ", ".join(f"{p.path}={np.asarray(p.value).round(4).tolist()}" for p in parameters(self.model))
         return f"Posterior({self.scheme}, {self.observations.support!r}, log evidence {self.evidence:.3f}, {values})"
 
     def _moments(self, support: Support) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance in blocks; each is filled up to a power of two, so that few shapes are compiled."""
-        train = self._training
-        rows = max(16, BLOCK // max(1, len(train.weight)))
-        means, variances = [], []
-        for start in range(0, len(support), rows):
-            index = np.arange(start, min(start + rows, len(support)))
-            size = 1 << max(4, (len(index) - 1).bit_length())
-            block = support[np.concatenate([index, np.full(size - len(index), index[-1])])]
-            mean, variance = _condition(
-                self.model.kernel, self.model.mean, train, self.conditional, layout(block), moments(block)
-            )
-            means.append(np.asarray(mean)[: len(index)])
-            variances.append(np.asarray(variance)[: len(index)])
-        return np.concatenate(means), np.concatenate(variances)
+        return latent_moments(self.model, self._training, self.conditional, support)
 
-    def _joint(self, support: Support) -> tuple[np.ndarray, np.ndarray]:
-        train = self._training
-        mean, covariance = _condition_jointly(
-            self.model.kernel, self.model.mean, train, self.conditional, layout(support), moments(support)
-        )
-        return np.asarray(mean), np.asarray(covariance)
+    def _joint(self, support: Callable[[], Support]) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+        return functools.cache(lambda: latent_joint(self.model, self._training, self.conditional, support()))
 
     @functools.cached_property
-    def _training(self) -> Layout:
+    def _training_support(self) -> Support | None:
+        if self.conditional.root is not None:
+            return self.inducing
         observed = self.observations.support
-        return layout(observed if self.virtual is None else concatenate([observed, self.virtual]))
+        if self.scaler is not None:
+            observed = self.scaler(observed)
+        return observed if self.virtual is None else concatenate([observed, self.virtual])
 
-    def _marginals(self, mean: np.ndarray, variance: np.ndarray, kind: Kind) -> Marginals:
-        observed = self.model.likelihood.observation(mean, variance)
-        if self.virtual is None or kind == "latent":
-            return observed if kind == "observation" else GaussianMarginals(mean, variance)
-        clean = truncated(mean, np.sqrt(np.maximum(variance, np.finfo(float).tiny)))
-        if kind == "response":
-            return clean
-        if isinstance(observed, LaplaceMarginals):
-            raise TypeError("predict: a new observation under a constraint is known for Gaussian noise only.")
-        return noisy(clean, observed.variance - variance)
+    @functools.cached_property
+    def _training(self) -> Layout | None:
+        return None if self._training_support is None else layout(self._training_support)
 
+    def _response(
+        self, support: Support, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[Marginals, Callable[[], Support]]:
+        """The distribution of the response, and supports whose integrals move with it."""
+        if self.virtual is not None:
+            return truncated(mean, np.sqrt(np.maximum(variance, np.finfo(float).tiny))), lambda: support
+        link = self.model.likelihood.g
+        as_it_is = self.model.aggregation == "latent" or self.model.likelihood.link == "identity"
+        if as_it_is or support.kind == "Points":
+            return link.marginals(mean, variance), lambda: support
+        if any(support.wide):
+            raise TypeError(
+                "predict: the response can be aggregated over points only, but these supports have width. Use Bags or "
+                'Polygons(..., method="sobol").'
+            )
+        Z = jnp.zeros((0, support.dim)) if self.inducing is None else jnp.asarray(self.inducing.center)
+        moments = aggregate_moments(self.model, Z, self.conditional, support)
+        a, b = link.match(*(jnp.asarray(x) for x in moments))
+        return link.marginals(np.asarray(a), np.asarray(b)), lambda: self._linearised(support)
 
-@eqx.filter_jit
-def _condition(
-    kernel: Kernel, mean: Mean, train: Layout, state: Conditional, test: Layout, test_moments: Moments
-) -> tuple[Array, Array]:
-    K = cross(kernel, test, train)
-    V = linalg.lower_solve(state.factor, (K * state.weight[None, :]).T)
-    variance = diagonal(kernel, test) - jnp.sum(V**2, axis=0)
-    return mean.integrate(test_moments) + K @ state.alpha, jnp.maximum(variance, 0.0)
-
-
-@eqx.filter_jit
-def _condition_jointly(
-    kernel: Kernel, mean: Mean, train: Layout, state: Conditional, test: Layout, test_moments: Moments
-) -> tuple[Array, Array]:
-    K = cross(kernel, test, train)
-    V = linalg.lower_solve(state.factor, (K * state.weight[None, :]).T)
-    return mean.integrate(test_moments) + K @ state.alpha, symmetric(gram(kernel, test)) - V.T @ V
+    def _linearised(self, support: Support) -> Support:
+        """Weights w_i E g'(v_i): the integral of f against them is the response to first order."""
+        mean, variance = (jnp.asarray(x) for x in self._moments(Points(support.center)))
+        slope = jax.jvp(lambda m: self.model.likelihood.g.mean(m, variance), (mean,), (jnp.ones_like(mean),))[1]
+        return dataclasses.replace(support, weight=support.effective_weight * np.asarray(slope), measure="total")

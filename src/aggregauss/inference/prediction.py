@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from scipy.special import ndtr
 
-from aggregauss.marginals import GaussianMarginals, Marginals, NoisyMarginals, TruncatedMarginals
+from aggregauss.marginals import GaussianMarginals, LaplaceMarginals, Marginals, MixedMarginals
 from aggregauss.supports.support import Support
 
 if TYPE_CHECKING:
@@ -43,12 +43,13 @@ class Prediction:
     def covariance(self) -> np.ndarray:
         """Covariance matrix over all supports; computed when it is first asked for.
 
-        Where a constraint makes marginals other than normal, it has their variances and the correlations that the
-        unconstrained values have.
+        Where a constraint or a link makes marginals other than normal, it has their variances and the correlations that
+        the latent values have.
         """
         _, covariance = self.joint()
-        if isinstance(self.marginals, TruncatedMarginals | NoisyMarginals):
-            ratio = np.sqrt(self.marginals.clean_variance / np.diag(covariance))
+        if not isinstance(self.marginals, GaussianMarginals | LaplaceMarginals):
+            clean = getattr(self.marginals, "clean_variance", self.marginals.variance)
+            ratio = np.sqrt(clean / np.diag(covariance))
             covariance = covariance * np.outer(ratio, ratio)
         return covariance + np.diag(np.maximum(self.variance - np.diag(covariance), 0.0))
 
@@ -69,11 +70,8 @@ class Prediction:
         return 1.0 - self.marginals.cdf(np.broadcast_to(threshold, self.mean.shape))
 
     def log_density(self, y: Any) -> np.ndarray:
-        """Log predictive density at `y`, elementwise; for normal predictions."""
-        if not isinstance(self.marginals, GaussianMarginals):
-            raise TypeError(f"log_density: known for normal predictions, not for {type(self.marginals).__name__}.")
-        z = (np.asarray(y) - self.mean) / self.std
-        return -0.5 * z**2 - np.log(self.std) - 0.5 * np.log(2 * np.pi)
+        """Log predictive density at `y`, or log probability of a count, elementwise."""
+        return self.marginals.log_prob(np.asarray(y, float))
 
     def sample(self, key: Any = 0, n: int = 1) -> np.ndarray:
         """`n` joint draws, shape (n, len(support)); `key` is an integer seed or a JAX key.
@@ -87,6 +85,12 @@ class Prediction:
         draws = z @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
         if isinstance(self.marginals, GaussianMarginals):
             return mean + draws
+        if isinstance(self.marginals, MixedMarginals):
+            latent = self.joint()[1]
+            values, vectors = np.linalg.eigh(latent / np.sqrt(np.outer(np.diag(latent), np.diag(latent))))
+            scores = z @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+            seed = int(jax.random.bits(jax.random.fold_in(key, 1)))
+            return self.marginals.sample(scores, np.random.default_rng(seed))
         sd = np.sqrt(np.diag(covariance))
         return self.marginals.quantile(np.clip(ndtr(draws / sd), 1e-12, 1 - 1e-12))
 

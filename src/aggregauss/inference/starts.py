@@ -1,29 +1,35 @@
 """Where the search for hyper-parameters starts: from the user's values, and from scales read off the data."""
 
-from typing import TypeVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from aggregauss.inference.data import Observations
+from aggregauss.likelihoods import Likelihood
+from aggregauss.likelihoods.links import Link, Square
 from aggregauss.parameters import Parameter, parameters, with_values
 
-M = TypeVar("M")
+MANY_DIMS = 3
 
 
 class Scales:
     """Typical sizes of things, as the data show them."""
 
-    def __init__(self, observations: Observations):
-        low, high = observations.support.bounding_box()
-        density = observations.density
+    def __init__(self, observations: Observations, likelihood: Likelihood):
+        support, y = observations.support, observations.y
+        low, high = support.bounding_box()
         self.extent = np.where(high > low, high - low, 1.0)
+        if support.dim > MANY_DIMS:  # distances grow with the number of dimensions
+            sd = support.center.std(axis=0)
+            self.extent = 5.0 * np.where(sd > 0, sd, 1.0) * np.sqrt(support.dim)
         self.middle = (low + high) / 2
-        mass = observations.support.integrate(np.ones(len(observations.support.owner)))
-        self.level = float(observations.y.sum() / mass.sum())
-        self.spread = _positive(float(np.var(density)), self.level**2)
-        self.noise = _positive(float(np.var(observations.y - self.level * mass)), float(np.mean(observations.y**2)))
+        mass = support.integrate(np.ones(len(support.owner)))
+        self.level, self.spread = _through_link(observations, likelihood.g, mass)
+        level = float(y.sum() / mass.sum())
+        share = observations.noise_scale(likelihood)
+        self.noise = _positive(float(np.var((y - level * mass) / np.sqrt(share))), float(np.mean(y**2 / share)))
 
     def typical(self, p: Parameter, rng: np.random.Generator | None) -> Array:
         """A value for one parameter: a sensible one, or with `rng` a random one around it."""
@@ -60,13 +66,32 @@ class Scales:
         return jnp.asarray(np.broadcast_to(value, shape), float)
 
 
-def starts(model: M, observations: Observations, restarts: int, seed: int) -> list[M]:
+def starts(model: Any, observations: Observations, restarts: int, seed: int) -> list[Any]:
     """The user's start (parameters left open are read off the data), then `restarts` random ones."""
-    scales, rng = Scales(observations), np.random.default_rng(seed)
+    scales, rng = Scales(observations, model.likelihood), np.random.default_rng(seed)
     learned = [p for p in parameters(model) if not p.mark.fixed]
     first = {p.path: scales.typical(p, None) for p in learned if p.mark.start_from_data}
     others = [{p.path: scales.typical(p, rng) for p in learned} for _ in range(restarts)]
     return [with_values(model, values) for values in (first, *others)]
+
+
+def _through_link(observations: Observations, link: Link, mass: np.ndarray) -> tuple[float, float]:
+    """Level and variance of the latent function, as rates seen through the inverse of the link suggest them."""
+    trials = mass if observations.counts is None else observations.counts
+    rate, overall = observations.y / trials, float(observations.y.sum() / trials.sum())
+    if link.low == -np.inf:
+        return overall, _positive(float(np.var(rate)), overall**2)
+    typical = np.clip(overall, 1e-12, 0.99 if link.high == 1.0 else np.inf)
+    most = np.inf if link.high == np.inf else 1 - 0.5 * (1 - typical)
+    inside = np.clip(rate, 0.2 * typical, most)  # a zero count says little about how low its rate is
+    level = float(link.inverse(jnp.asarray(float(typical))))
+    latent = np.asarray(link.inverse(jnp.asarray(inside)))
+    return level, float(np.clip(np.var(latent), 0.05 * _unit(level, link), 4.0 * _unit(level, link)))
+
+
+def _unit(level: float, link: Link) -> float:
+    """A variance of natural size: one, or for links without a scale of their own the level's square."""
+    return level**2 if isinstance(link, Square) else 1.0
 
 
 def _positive(value: float, otherwise: float) -> float:

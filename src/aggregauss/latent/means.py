@@ -38,6 +38,15 @@ class Mean(Parametric):
     def integrate(self, moments: Moments) -> Float[Array, " n"]:
         """∫ m dμ_i."""
 
+    @property
+    def effects(self) -> int:
+        """Number of coefficients that have a prior distribution rather than a value."""
+        return 0
+
+    def features(self, X: Float[Array, "*n d"]) -> Float[Array, "*n p"]:
+        """Covariates of those coefficients, times their prior standard deviations."""
+        raise TypeError(f"{type(self).__name__} has no effects.")
+
     def check_dim(self, dim: int) -> None:
         """A sentence if the mean cannot be used with inputs of `dim` dimensions."""
 

@@ -15,7 +15,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from aggregauss.likelihoods.likelihood import Likelihood
-from aggregauss.marginals import LaplaceMarginals, Marginals
+from aggregauss.marginals import GaussianMarginals, LaplaceMarginals, Marginals
 from aggregauss.parameters import Param, fixed, parameter
 from aggregauss.special import log_mills
 
@@ -32,11 +32,14 @@ class LaplaceNoise(Likelihood):
 
     def __init__(self, scale: Any, variance: Any = None):
         self._declare(scale=scale if isinstance(scale, Param) else fixed(scale), variance=variance)
+        self._set_link("identity")
 
-    def log_prob(self, y: Float[Array, "..."], f: Float[Array, "..."]) -> Float[Array, "..."]:
-        """log p(y | f), the ordinary noise integrated out."""
-        plain = -jnp.abs(y - f) / self.scale - jnp.log(2 * self.scale)
-        return jnp.where(self.variance > 0, self.log_smoothed(y, f, jnp.zeros_like(f)), plain)
+    def log_prob(
+        self, y: Float[Array, "..."], eta: Float[Array, "..."], size: Float[Array, "..."] | float = 1.0
+    ) -> Float[Array, "..."]:
+        """log p(y | η), the ordinary noise integrated out."""
+        plain = -jnp.abs(y - eta) / self.scale - jnp.log(2 * self.scale)
+        return jnp.where(self.variance > 0, self.log_smoothed(y, eta, jnp.zeros_like(eta)), plain)
 
     def log_smoothed(
         self, y: Float[Array, "..."], mean: Float[Array, "..."], variance: Float[Array, "..."]
@@ -48,7 +51,10 @@ class LaplaceNoise(Likelihood):
         tails = jnp.logaddexp(log_mills(r - z), log_mills(r + z))
         return norm.logpdf(z) - jnp.log(2 * b) + tails
 
-    def observation(self, mean: np.ndarray, variance: np.ndarray) -> Marginals:
+    def observation(self, response: Marginals, scale: np.ndarray, size: np.ndarray) -> Marginals:
         """Normal plus Laplace."""
-        normal, scale = np.asarray(variance + self.variance), np.broadcast_to(self.scale, mean.shape)
-        return LaplaceMarginals(mean, normal + 2 * scale**2, normal, scale)
+        if not isinstance(response, GaussianMarginals):
+            raise TypeError("predict: a new observation under a constraint is known for Gaussian noise only.")
+        mean = response.mean
+        normal, b = np.asarray(response.variance + self.variance), np.broadcast_to(self.scale, mean.shape)
+        return LaplaceMarginals(mean, normal + 2 * b**2, normal, b)

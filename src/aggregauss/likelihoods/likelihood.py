@@ -1,34 +1,109 @@
-"""What every likelihood offers.
+"""What every likelihood offers: p(y | η) of the mean response η, and expectations of its logarithm.
 
-For expectation propagation a likelihood needs one function, its *smoothed log density*
+A likelihood with a link g sees η = g(f). Schemes ask for
 
-    log Z(y, m, v) = log ∫ p(y | f) N(f; m, v) df,
+    E log p(y | g(v)),  v ~ N(a, b²)               variational inference; Gauss-Hermite unless a formula is known
+    log ∫ p(y | f) N(f; m, v) df                    expectation propagation, whose moments are its derivatives in m
 
-because the moments of the tilted distribution are its derivatives in m. Known noise of an observation adds to v.
+`Seen` carries what is known of the observations: their values, numbers of trials, and known noise.
 """
 
 import abc
+from typing import ClassVar, NamedTuple
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from aggregauss.checks import first_bad, one_of
+from aggregauss.likelihoods.links import LINKS, Link, expectation
+from aggregauss.likelihoods.sums import Sums
 from aggregauss.marginals import Marginals
 from aggregauss.parameters import Parametric
+
+Values = Float[Array, "..."]
+
+
+class Seen(NamedTuple):
+    """Observations as a likelihood sees them."""
+
+    y: Float[Array, " n"]
+    size: Float[Array, " n"]  # numbers of trials; one where there are none
+    known: Float[Array, " n"]  # variance of known normal noise
+    scale: Float[Array, " n"]  # Σ w² over the individuals of the support
 
 
 class Likelihood(Parametric):
     """p(y_i | η_i), factorised over observations."""
 
-    @abc.abstractmethod
-    def log_prob(self, y: Float[Array, "..."], f: Float[Array, "..."]) -> Float[Array, "..."]:
-        """log p(y | f)."""
+    link: str = eqx.field(static=True)
+    links: ClassVar[tuple[str, ...]] = ("identity",)  # the first is the default
+    counts_trials: ClassVar[bool] = False  # whether `counts` in `fit` is a number of trials
+
+    @property
+    def g(self) -> Link:
+        """The link."""
+        return LINKS[self.link]
+
+    def _set_link(self, link: str) -> None:
+        self.link = one_of(link, self.links, type(self).__name__, "link")
 
     @abc.abstractmethod
-    def log_smoothed(
-        self, y: Float[Array, "..."], mean: Float[Array, "..."], variance: Float[Array, "..."]
-    ) -> Float[Array, "..."]:
+    def log_prob(self, y: Values, eta: Values, size: Values | float = 1.0) -> Values:
+        """log p(y | η)."""
+
+    @abc.abstractmethod
+    def observation(self, response: Marginals, scale: np.ndarray, size: np.ndarray) -> Marginals:
+        """The distribution of a new observation given that of η; `scale` multiplies noise known per individual."""
+
+    def log_density(self, seen: Seen, eta: Values) -> Values:
+        """log p(y | η) with all that is known of the observations."""
+        return self.log_prob(seen.y, eta, seen.size)
+
+    def expected_log_prob(self, seen: Seen, a: Values, b: Values) -> Values:
+        """E log p(y | g(v)), v ~ N(a, b)."""
+        return expectation(lambda v: self.log_density(seen, self.g.forward(v)), a, b)
+
+    def jensen(self, seen: Seen, sums: Sums) -> Values:
+        """A lower bound of E log p(y | Σ_i w_i g(v_i))."""
+        raise TypeError(f'{type(self).__name__}: bound="jensen" is not known for this likelihood. Use the default.')
+
+    def log_smoothed(self, y: Values, mean: Values, variance: Values) -> Values:
         """log ∫ p(y | f) N(f; mean, variance) df."""
+        raise TypeError(f"EP: sites are not known for {type(self).__name__}. Use inference=SVI().")
 
-    @abc.abstractmethod
-    def observation(self, mean: np.ndarray, variance: np.ndarray) -> Marginals:
-        """The distribution of a new observation when f ~ N(mean, variance)."""
+    def scatter(self, eta: np.ndarray) -> np.ndarray:
+        """Var(y | η), for counts."""
+        raise TypeError(f"dispersion: known for counts, but the likelihood is {type(self).__name__}.")
+
+    def check(self, y: np.ndarray, counts: np.ndarray | None, is_mean: bool) -> None:
+        """A sentence if the likelihood cannot have produced `y`."""
+        if counts is not None and not self.counts_trials:
+            raise ValueError(
+                f'fit: "counts" is for binomial observations, but the likelihood is {type(self).__name__}.'
+            )
+
+    def _refuse(self, y: np.ndarray, bad: np.ndarray, wanted: str, remedy: str) -> None:
+        if bad.any():
+            row = first_bad(bad)[0]
+            raise ValueError(
+                f'fit: {type(self).__name__} needs "y" to be {wanted}, but row {row} is {y[row]}. {remedy}'
+            )
+
+
+def whole(y: np.ndarray) -> np.ndarray:
+    """Where y is a count: not negative and without a fraction."""
+    return (y >= 0) & (y == np.round(y))
+
+
+def log_factorial(y: Values) -> Values:
+    """log y!."""
+    from jax.scipy.special import gammaln
+
+    return gammaln(y + 1.0)
+
+
+def safe_log(x: Values) -> Values:
+    """log x, finite at zero."""
+    return jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))

@@ -1,19 +1,26 @@
 """A Gaussian process observed over supports."""
 
+import dataclasses
 from typing import Any, Literal
 
 import equinox as eqx
+import numpy as np
 
 from aggregauss.checks import one_of
-from aggregauss.inference.data import observe
+from aggregauss.inference.collapsed import Collapsed
+from aggregauss.inference.data import Observations, observe
 from aggregauss.inference.ep import EP
 from aggregauss.inference.exact import Exact
 from aggregauss.inference.posterior import Posterior
+from aggregauss.inference.svi import SVI
 from aggregauss.kernels.kernel import Kernel
+from aggregauss.kernels.scales import warn_of_scales
 from aggregauss.latent.constraints import NonNegative
+from aggregauss.latent.effects import LinearEffects
 from aggregauss.latent.means import Mean, Zero
-from aggregauss.likelihoods import Gaussian, Likelihood
+from aggregauss.likelihoods import Gaussian, LaplaceNoise, Likelihood
 from aggregauss.parameters import Parametric
+from aggregauss.supports.standardise import standardiser
 from aggregauss.supports.support import Support
 
 
@@ -26,11 +33,16 @@ class GP(Parametric):
     >>> density = post.predict(ag.Points([[18.0], [25.0]])).mean
     >>> count = post.predict(ag.Intervals([18], [25], measure="total")).interval(0.95)
 
-    `aggregation` says whether the latent function is aggregated ("latent") or its response under the likelihood's link
-    ("response"). The likelihoods here have no link, so the two are the same.
+    `aggregation` says whether the latent function is aggregated and then put through the likelihood's link ("latent"), or
+    put through the link at every place and then aggregated ("response": counts of a district are the sum of what its
+    pixels expect). Without a link the two are the same. `kernel=None` leaves only the effects of a `LinearEffects` mean.
+
+    >>> districts = ag.Bags([[0.0], [1.0], [5.0]], bag=["n", "n", "s"], weights=[100.0, 50.0, 300.0])
+    >>> model = ag.GP(ag.RBF(2.0), likelihood=ag.Poisson(), aggregation="response", mean=ag.Constant())
+    >>> rate = model.fit(districts, [4, 30], progress=False).predict(ag.Points([[0.5]])).mean
     """
 
-    kernel: Kernel
+    kernel: Kernel | None
     mean: Mean
     likelihood: Likelihood
     constraint: NonNegative | None = eqx.field(static=True)
@@ -38,14 +50,16 @@ class GP(Parametric):
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: Kernel | None,
         likelihood: Likelihood | None = None,
         *,
         mean: Mean | None = None,
         constraint: NonNegative | None = None,
         aggregation: Literal["latent", "response"] = "latent",
     ):
-        self.kernel = _of_type(kernel, Kernel, "kernel", "a kernel such as RBF()")
+        if kernel is None and not isinstance(mean, LinearEffects):
+            raise TypeError('GP: "kernel" may be None only beside mean=LinearEffects(columns). Give a kernel.')
+        self.kernel = None if kernel is None else _of_type(kernel, Kernel, "kernel", "a kernel such as RBF()")
         self.likelihood = _of_type(
             likelihood or Gaussian(), Likelihood, "likelihood", "a likelihood such as Gaussian()"
         )
@@ -60,21 +74,49 @@ class GP(Parametric):
         y: Any,
         noise_variance: Any = None,
         *,
-        inference: Exact | EP | None = None,
+        counts: Any = None,
+        inference: Exact | EP | SVI | Collapsed | None = None,
+        standardise: bool = False,
         seed: int = 0,
         progress: bool = True,
     ) -> Posterior:
         """The posterior given observations `y` of the supports; the model itself is left unchanged.
 
-        `noise_variance`, one number or one for each observation, is known noise beside what the likelihood learns.
-        `inference` defaults to `Exact()` under Gaussian noise and to `EP()` otherwise.
+        `noise_variance`, one number or one for each observation, is known noise beside what a Gaussian likelihood
+        learns; `counts` are the numbers of trials of binomial observations. `standardise=True` brings all covariates to
+        mean zero and standard deviation one first (lengthscales are then in standard deviations); the posterior does
+        the same to whatever is predicted. `inference` defaults to `Exact()` under Gaussian noise, to `EP()` for a
+        constraint or Laplace noise, and to `SVI()` otherwise.
         """
-        observations = observe(support, y, noise_variance)
-        self.kernel.check_dim(support.dim)
+        observations = observe(support, y, noise_variance, counts)
+        if self.kernel is not None:
+            self.kernel.check_dim(support.dim)
         self.mean.check_dim(support.dim)
-        conjugate = isinstance(self.likelihood, Gaussian) and self.constraint is None
-        scheme = inference if inference is not None else (Exact() if conjugate else EP())
-        return scheme.fit(self, observations, seed, progress)
+        self._check(observations)
+        scaler = standardiser(support) if standardise else None
+        if scaler is not None:
+            observations = dataclasses.replace(observations, support=scaler(support))
+        elif self.kernel is not None:
+            warn_of_scales(support, self.kernel)
+        scheme = inference if inference is not None else self._default()
+        post = scheme.fit(self, observations, seed, progress)
+        if scaler is None:
+            return post
+        return dataclasses.replace(post, scaler=scaler, observations=dataclasses.replace(observations, support=support))
+
+    def _default(self) -> Exact | EP | SVI:
+        if isinstance(self.likelihood, Gaussian) and self.constraint is None:
+            return Exact()
+        return EP() if self.constraint is not None or isinstance(self.likelihood, LaplaceNoise) else SVI()
+
+    def _check(self, observations: Observations) -> None:
+        support, likelihood = observations.support, self.likelihood
+        is_mean = support.measure == "mean" or bool(np.allclose(support.mass, 1.0))
+        likelihood.check(observations.y, observations.counts, is_mean)
+        if not isinstance(likelihood, Gaussian | LaplaceNoise) and observations.noise_variance.any():
+            raise ValueError(
+                f'fit: "noise_variance" is for Gaussian noise, but the likelihood is {type(likelihood).__name__}.'
+            )
 
 
 def _of_type(value: Any, kind: type, name: str, wanted: str) -> Any:

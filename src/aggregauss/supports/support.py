@@ -71,6 +71,11 @@ class Support:
         """What each atom's mean is multiplied by: its weight, over the mass if the measure is a mean."""
         return self.weight if self.measure == "total" else self.weight / self.mass[self.owner]
 
+    @property
+    def square_weight(self) -> np.ndarray:
+        """Σ w² over the atoms of each support: what independent noise of every atom is multiplied by."""
+        return np.bincount(self.owner, self.effective_weight**2, minlength=self.size)
+
     def integrate(self, values: np.ndarray) -> np.ndarray:
         """∫ h dμ_i for every i, given the mean of h over every atom; `values` is (atoms,) or (atoms, k)."""
         values = np.asarray(values)

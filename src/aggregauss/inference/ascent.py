@@ -1,0 +1,185 @@
+"""One step of stochastic variational inference, as init / step over plain data.
+
+The bound is  n/b Σ_{bags of the batch} E log p(y | η) - KL(q(ε) | N(0, I)) + log prior. q moves along its natural
+gradient: with G_μ, G_Σ the derivatives of the data term,
+
+    Λ ← (1 - ρ) Λ + ρ (I - 2 G_Σ),        Λμ ← (1 - ρ) Λμ + ρ (G_μ - 2 G_Σ μ),
+
+which for a conjugate model and ρ = 1 is the exact posterior in one step (Hensman et al. 2013). Hyper-parameters, and on
+request inducing points, move by Adam. Both use the same pass over the batch: groups of bags are differentiated with
+respect to the m x m quantities of `prepare`, and the sum is pulled back through it once.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from aggregauss.inference.bounds import expected
+from aggregauss.inference.sparse import JITTER, Group, Moments2, Prepared, Variational, prepare
+from aggregauss.parameters import log_prior, unpack
+
+HALVINGS = 30
+
+
+class Settings(eqx.Module):
+    """What stays the same during a fit."""
+
+    bound: str = eqx.field(static=True)
+    dtype: str = eqx.field(static=True)
+    natural: bool = eqx.field(static=True)
+    move_inducing: bool = eqx.field(static=True)
+
+
+class Free(NamedTuple):
+    """What Adam moves: packed hyper-parameters, inducing points, and q itself where its gradient is not natural."""
+
+    vector: Float[Array, " p"]
+    Z: Float[Array, "mz d"]
+    mean: Float[Array, " m"]
+    root: Float[Array, "m m"]  # lower triangle; the diagonal is exponentiated
+
+
+class State(NamedTuple):
+    """What a step changes."""
+
+    free: Free
+    q: Variational
+    adam: Any
+    rate: Float[Array, ""]  # of Adam
+    rho: Float[Array, ""]  # of the natural gradient
+    step: Array
+
+
+class Gradient(NamedTuple):
+    """Sums over groups: the data term, and its derivatives with respect to parameters and m x m quantities."""
+
+    value: Float[Array, ""]
+    vector: Float[Array, " p"]
+    Z: Float[Array, "mz d"]
+    now: Prepared
+
+
+ADAM = optax.scale_by_adam()
+
+
+def init(vector: Array, Z: Array, m: int, rate: float, rho: float) -> State:
+    """q equal to the prior."""
+    free = Free(vector, Z, jnp.zeros(m), jnp.zeros((m, m)))
+    q = Variational(jnp.eye(m), jnp.zeros(m))
+    return State(free, q, ADAM.init(free), jnp.asarray(rate), jnp.asarray(rho), jnp.asarray(0))
+
+
+def moments(state: State, natural: bool) -> Moments2:
+    """μ and Σ of q."""
+    if natural:
+        L = jnp.linalg.cholesky(state.q.precision)
+        covariance = jax.scipy.linalg.cho_solve((L, True), jnp.eye(len(L)))
+        return Moments2(covariance @ state.q.shift, covariance)
+    root = _root(state.free.root)
+    return Moments2(state.free.mean, root @ root.T)
+
+
+@eqx.filter_jit
+def prepared(template: Any, state: State, settings: Settings) -> Prepared:
+    """The m x m quantities in working precision."""
+    return _prepare(template, state.free.vector, state.free.Z, moments(state, settings.natural), settings)
+
+
+@eqx.filter_jit
+def data_gradient(template: Any, free: Free, now: Prepared, group: Group, key: Array, settings: Settings) -> Gradient:
+    """One group's part of the data term, with its derivatives."""
+
+    def value(vector: Array, Z: Array, now: Prepared) -> Array:
+        model = cast(unpack(template, vector), settings.dtype)
+        terms = expected(model, Z.astype(settings.dtype), now, group, settings.bound, key)
+        return jnp.sum(terms.astype(float))
+
+    total, (vector, Z, now) = jax.value_and_grad(value, argnums=(0, 1, 2))(free.vector, free.Z, now)
+    return Gradient(total, vector, Z, jax.tree.map(lambda x: x.astype(float), now))
+
+
+@eqx.filter_jit
+def add(a: Gradient, b: Gradient) -> Gradient:
+    """Sum of two groups."""
+    return jax.tree.map(jnp.add, a, b)
+
+
+@eqx.filter_jit
+def advance(
+    template: Any, state: State, gradient: Gradient, scale: Array, learn: Array, settings: Settings
+) -> tuple[State, Array]:
+    """The next state and the bound at the present one; `scale` is n/b, `learn` 0 keeps the hyper-parameters."""
+    q = moments(state, settings.natural)
+    free = state.free
+
+    def early(vector: Array, Z: Array, q: Moments2) -> Prepared:
+        now = _prepare(template, vector, Z, q, settings)
+        return jax.tree.map(lambda x: x.astype(float), now)
+
+    _, pull = jax.vjp(early, free.vector, free.Z, q)
+    vector, Z, towards = pull(gradient.now)
+    G_mean = scale * towards.mean
+    G_cov = scale * 0.5 * (towards.covariance + towards.covariance.T)
+
+    prior, prior_slope = jax.value_and_grad(lambda v: log_prior(unpack(template, v)))(free.vector)
+    divergence, kl_slope = jax.value_and_grad(_divergence)(q)
+    objective = scale * gradient.value - divergence + prior
+    d_vector = learn * (scale * (gradient.vector + vector) + prior_slope)
+    d_Z = learn * scale * (gradient.Z + Z) if settings.move_inducing else jnp.zeros_like(free.Z)
+    if settings.natural:
+        d_mean, d_root = jnp.zeros_like(free.mean), jnp.zeros_like(free.root)
+        moved = _natural(state.q, q, G_mean, G_cov, state.rho)
+    else:
+        d_mean = G_mean - kl_slope.mean
+        d_root = _pull_root(free.root, G_cov - kl_slope.covariance)
+        moved = state.q
+    downhill = jax.tree.map(jnp.negative, Free(d_vector, d_Z, d_mean, d_root))
+    change, adam = ADAM.update(downhill, state.adam)
+    fresh = jax.tree.map(lambda x, c: x - state.rate * c, free, change)
+    return State(Free(*fresh), moved, adam, state.rate, state.rho, state.step + 1), objective
+
+
+def cast(model: Any, dtype: str) -> Any:
+    """The model with its parameters in working precision."""
+    return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, model)
+
+
+def _prepare(template: Any, vector: Array, Z: Array, q: Moments2, settings: Settings) -> Prepared:
+    now = prepare(unpack(template, vector), Z, q, JITTER[settings.dtype])
+    return jax.tree.map(lambda x: x.astype(settings.dtype), now)
+
+
+def _natural(now: Variational, q: Moments2, G_mean: Array, G_cov: Array, rho: Array) -> Variational:
+    """The step above, halved until the precision stays positive definite."""
+    aim = Variational(jnp.eye(len(q.mean)) - 2.0 * G_cov, G_mean - 2.0 * G_cov @ q.mean)
+
+    def towards(share: Array) -> Variational:
+        return jax.tree.map(lambda a, b: (1.0 - share) * a + share * b, now, aim)
+
+    def refused(state: tuple[Array, Array]) -> Array:
+        share, done = state
+        L = jnp.linalg.cholesky(towards(share).precision)
+        return ~jnp.isfinite(L[-1, -1]) & (done < HALVINGS)
+
+    share, _ = jax.lax.while_loop(refused, lambda s: (0.5 * s[0], s[1] + 1), (rho, jnp.asarray(0)))
+    return towards(share)
+
+
+def _divergence(q: Moments2) -> Array:
+    """KL(N(μ, Σ) | N(0, I))."""
+    L = jnp.linalg.cholesky(q.covariance)
+    log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(L)))
+    return 0.5 * (jnp.trace(q.covariance) + q.mean @ q.mean - len(q.mean) - log_det)
+
+
+def _root(raw: Array) -> Array:
+    return jnp.tril(raw, -1) + jnp.diag(jnp.exp(jnp.diagonal(raw)))
+
+
+def _pull_root(raw: Array, slope: Array) -> Array:
+    _, pull = jax.vjp(lambda r: _root(r) @ _root(r).T, raw)
+    return pull(0.5 * (slope + slope.T))[0]

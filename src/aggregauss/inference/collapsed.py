@@ -1,0 +1,102 @@
+"""The Normal model with inducing points and the best Gaussian q in closed form (Titsias 2009, over supports).
+
+With T = cov(supports, u) whitened to A = T L⁻ᵀ, noise N (diagonal) and B = I + Aᵀ N⁻¹ A,
+
+    bound = log N(y - m; 0, A Aᵀ + N) - ½ tr(N⁻¹ (K - A Aᵀ)),        q(ε) = N(B⁻¹ Aᵀ N⁻¹ (y - m), B⁻¹).
+
+Both follow from the Cholesky factor of B: n m² for each evaluation beside the covariances themselves.
+"""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from aggregauss import linalg
+from aggregauss.inference.conditional import sparse_conditional
+from aggregauss.inference.data import Data, Observations
+from aggregauss.inference.landmarks import landmarks
+from aggregauss.inference.optimise import maximise
+from aggregauss.inference.posterior import Posterior
+from aggregauss.inference.sparse import JITTER, Moments2, inducing_gram
+from aggregauss.inference.starts import starts
+from aggregauss.kernels.covariance import cross, diagonal
+from aggregauss.latent.effects import with_effects
+from aggregauss.likelihoods import Gaussian
+from aggregauss.supports.layout import Layout, layout
+from aggregauss.supports.points import Points
+
+
+class Problem(eqx.Module):
+    """Observations beside inducing points."""
+
+    data: Data
+    Z: Float[Array, "mz d"]
+    inducing: Layout | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Collapsed:
+    """Closed-form optimal q over inducing points under Gaussian noise; hyper-parameters by L-BFGS on the bound.
+
+    `inducing` as for `SVI`. Cost: n m² for each evaluation, and the pairs of individuals within each support.
+    """
+
+    inducing: Any = None
+    restarts: int = 1
+    max_iterations: int = 500
+    tolerance: float = 1e-9
+    optimise: bool = True
+
+    def fit(self, model: Any, observations: Observations, seed: int = 0, progress: bool = True) -> Posterior:
+        """The posterior of `model` given `observations`."""
+        if not isinstance(model.likelihood, Gaussian) or model.constraint is not None:
+            raise TypeError(
+                "Collapsed: the best q is known in closed form under Gaussian noise without constraints only. "
+                "Use inference=SVI()."
+            )
+        support = observations.support
+        Z = landmarks(self.inducing, support, seed) if model.kernel is not None else np.zeros((0, support.dim))
+        points = Points(Z) if len(Z) else None
+        problem = Problem(observations.on_device(), jnp.asarray(Z), None if points is None else layout(points))
+        fitted, runs = model, ()
+        if self.optimise:
+            begin = starts(model, observations, self.restarts, seed)
+            fitted, runs = maximise(
+                bound, problem, begin, max_iterations=self.max_iterations, tolerance=self.tolerance, progress=progress
+            )
+        value, q = _solve(fitted, problem)
+        if not np.isfinite(value):
+            raise FloatingPointError("Collapsed: the bound is not finite. Let Gaussian() learn a noise variance.")
+        conditional = sparse_conditional(fitted, problem.Z, q)
+        return Posterior(fitted, observations, None, conditional, float(value), "Collapsed", runs, inducing=points)
+
+
+def bound(model: Any, problem: Problem) -> Float[Array, ""]:
+    """The lower bound of log p(y)."""
+    return _evaluate(model, problem)[0]
+
+
+_solve = eqx.filter_jit(lambda model, problem: _evaluate(model, problem))
+
+
+def _evaluate(model: Any, problem: Problem) -> tuple[Array, Moments2]:
+    data = problem.data
+    noise = model.likelihood.noise(data.scale, data.noise_variance)
+    residual = (data.y - model.mean.integrate(data.moments)) / jnp.sqrt(noise)
+    L = jax.lax.linalg.cholesky(inducing_gram(model, problem.Z, JITTER["float64"]), symmetrize_input=False)
+    parts = [] if problem.inducing is None else [cross(model.kernel, data.layout, problem.inducing)]
+    if model.mean.effects:
+        parts.append(model.mean.integrate_features(data.moments))
+    A = linalg.lower_solve(L, jnp.concatenate(parts, axis=1).T) / jnp.sqrt(noise)[None, :]  # m x n
+    prior = diagonal(with_effects(model.kernel, model.mean), data.layout) / noise
+    factor = jnp.linalg.cholesky(jnp.eye(len(A)) + A @ A.T)
+    c = linalg.lower_solve(factor, A @ residual)
+    fit = residual @ residual - c @ c + jnp.sum(jnp.log(2 * jnp.pi * noise))
+    value = -0.5 * fit - jnp.sum(jnp.log(jnp.diagonal(factor))) - 0.5 * (jnp.sum(prior) - jnp.sum(A**2))
+    covariance = jax.scipy.linalg.cho_solve((factor, True), jnp.eye(len(A)))
+    return value, Moments2(covariance @ (A @ residual), covariance)

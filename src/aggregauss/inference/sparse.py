@@ -1,0 +1,175 @@
+"""The latent function through m inducing variables, and what a group of bags says about them.
+
+u = (f(Z), coefficients of linear effects) is whitened, u = L ε with L Lᵀ = Kzz and q(ε) = N(μ, Σ). With W = L⁻ᵀ,
+
+    mean of f at x       m(x) + k_x α,                    α = W μ
+    cov of f at x, y     k(x, y) - k_x Q k_yᵀ,            Q = W (I - Σ) Wᵀ
+                         = r(x, y) + k_x P k_yᵀ,          P = W Σ Wᵀ,    r = k(x, y) - k_x W Wᵀ k_yᵀ
+
+r is what the inducing variables leave open. Variances at N atoms need one N x m x m product forward and one backward.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from aggregauss import linalg
+from aggregauss.kernels.kernel import Kernel
+from aggregauss.latent.means import Moments
+from aggregauss.likelihoods.likelihood import Seen
+from aggregauss.supports.layout import Atoms, at_points
+
+JITTER = {"float64": 1e-8, "float32": 1e-4}  # relative to the diagonal of Kzz: Q is applied in working precision
+
+
+class Group(eqx.Module):
+    """Whole bags, padded: atoms in a row with their owners, and a few probes of each bag."""
+
+    atoms: Atoms  # (a, d)
+    weight: Float[Array, " a"]
+    owner: Int[Array, " a"]
+    probes: Atoms  # (b, j, d): all atoms of a bag if they are few, else a sample of them
+    probe_weight: Float[Array, "b j"]
+    complete: Float[Array, " b"]  # 1 where the probes are all atoms, 0 where pairs of equal probes are left out
+    seen: Seen
+    present: Float[Array, " b"]  # 0 for padding
+
+
+class Variational(eqx.Module):
+    """q(ε) by its natural parameters: precision Λ = Σ⁻¹ and Λ μ."""
+
+    precision: Float[Array, "m m"]
+    shift: Float[Array, " m"]
+
+
+class Moments2(NamedTuple):
+    """μ and Σ of q(ε)."""
+
+    mean: Float[Array, " m"]
+    covariance: Float[Array, "m m"]
+
+
+class Prepared(NamedTuple):
+    """The m x m quantities of the formulas above, in working precision."""
+
+    alpha: Float[Array, " m"]
+    Q: Float[Array, "m m"]
+    P: Float[Array, "m m"]
+    whiten: Float[Array, "m m"]
+    covariance: Float[Array, "m m"]
+
+
+def inducing_gram(model: Any, Z: Float[Array, "mz d"], jitter: float) -> Float[Array, "m m"]:
+    """Covariance of the inducing variables; coefficients of effects come whitened."""
+    p = model.mean.effects
+    parts = jnp.eye(len(Z) + p, dtype=Z.dtype)
+    if model.kernel is None:
+        return parts
+    K = model.kernel.block(at_points(Z), at_points(Z))
+    K = 0.5 * (K + K.T)
+    K = K + jnp.diag(jitter * jnp.diagonal(K))
+    return parts.at[: len(Z), : len(Z)].set(K)
+
+
+def features(model: Any, atoms: Atoms, Z: Float[Array, "mz d"]) -> Float[Array, "*n m"]:
+    """Covariances of f at atoms with the inducing variables."""
+    parts = []
+    if model.kernel is not None:
+        there = at_points(jnp.broadcast_to(Z, (*atoms.center.shape[:-2], *Z.shape)))
+        parts.append(model.kernel.block(atoms, there))
+    if model.mean.effects:
+        parts.append(model.mean.features(atoms.center))
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=-1)
+
+
+def prior_variance(model: Any, atoms: Atoms) -> Float[Array, " n"]:
+    """k(x, x) at atoms, effects included."""
+    total = jnp.zeros(atoms.center.shape[:-1], atoms.center.dtype)
+    if model.kernel is not None:
+        total = total + variance_at(model.kernel, atoms)
+    if model.mean.effects:
+        total = total + jnp.sum(model.mean.features(atoms.center) ** 2, axis=-1)
+    return total
+
+
+def prior_covariance(model: Any, atoms: Atoms) -> Float[Array, "*n j j"]:
+    """k(x, y) within each row of atoms, effects included."""
+    total = jnp.zeros((*atoms.center.shape[:-1], atoms.center.shape[-2]), atoms.center.dtype)
+    if model.kernel is not None:
+        total = total + model.kernel.block(atoms, atoms)
+    if model.mean.effects:
+        H = model.mean.features(atoms.center)
+        total = total + H @ jnp.swapaxes(H, -1, -2)
+    return total
+
+
+def variance_at(kernel: Kernel, atoms: Atoms) -> Float[Array, " n"]:
+    """k(x, x): each atom with itself."""
+    alone = Atoms(atoms.center[..., None, :], atoms.width[..., None, :], atoms.extremes, atoms.wide)
+    return kernel.block(alone, alone)[..., 0, 0]
+
+
+def mean_at(model: Any, atoms: Atoms) -> Float[Array, "*n"]:
+    """Prior mean at atoms."""
+    flat = atoms.center.reshape(-1, atoms.center.shape[-1])
+    return model.mean.integrate(Moments(jnp.ones_like(flat[:, 0]), flat)).reshape(atoms.center.shape[:-1])
+
+
+def prepare(model: Any, Z: Float[Array, "mz d"], q: Moments2, jitter: float) -> Prepared:
+    """Everything of size m, in double precision."""
+    L = jax.lax.linalg.cholesky(inducing_gram(model, Z, jitter), symmetrize_input=False)
+    whiten = linalg.lower_solve(L, jnp.eye(len(L), dtype=L.dtype)).T
+    P = whiten @ q.covariance @ whiten.T
+    return Prepared(whiten @ q.mean, whiten @ whiten.T - P, P, whiten, q.covariance)
+
+
+@jax.custom_vjp
+def row_quadratic(K: Float[Array, "n m"], Q: Float[Array, "m m"]) -> Float[Array, " n"]:
+    """k_i Q k_iᵀ for symmetric Q; keeping K Q makes the derivative one more product."""
+    return _row_quadratic_fwd(K, Q)[0]
+
+
+def _row_quadratic_fwd(K: Array, Q: Array) -> tuple[Array, tuple[Array, Array]]:
+    KQ = K @ Q
+    return jnp.sum(KQ * K, axis=1), (K, KQ)
+
+
+def _row_quadratic_bwd(saved: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
+    K, KQ = saved
+    return 2.0 * g[:, None] * KQ, K.T @ (g[:, None] * K)
+
+
+row_quadratic.defvjp(_row_quadratic_fwd, _row_quadratic_bwd)
+
+
+class Probed(NamedTuple):
+    """Moments of f at the probes of each bag; `open` is r and `learned` the part that q describes."""
+
+    mean: Float[Array, "b j"]
+    variance: Float[Array, "b j"]
+    open: Float[Array, "b j j"]
+    learned: Float[Array, "b j j"]
+
+
+def probe(model: Any, Z: Array, now: Prepared, group: Group) -> Probed:
+    """Joint moments of f at the probes."""
+    K = features(model, group.probes, Z)
+    white = K @ now.whiten
+    learned = (white @ now.covariance) @ jnp.swapaxes(white, -1, -2)
+    left = prior_covariance(model, group.probes) - white @ jnp.swapaxes(white, -1, -2)
+    variance = jnp.diagonal(left + learned, axis1=-2, axis2=-1)
+    return Probed(mean_at(model, group.probes) + K @ now.alpha, variance, left, learned)
+
+
+def pair_sum(group: Group, values: Float[Array, "b j j"]) -> Float[Array, " b"]:
+    """Σ over pairs of probes, an unbiased estimate of the sum over all pairs of individuals of the bag.
+
+    Where probes are a sample, drawn in proportion to the weights, a pair of equal draws is left out.
+    """
+    w = group.probe_weight
+    total = jnp.einsum("bi,bij,bj->b", w, values, w)
+    own = jnp.sum(w**2 * jnp.diagonal(values, axis1=-2, axis2=-1), axis=-1)
+    return total - (1.0 - group.complete) * own

@@ -1,0 +1,40 @@
+"""Warnings about covariates that a kernel cannot make sense of as they come."""
+
+import numpy as np
+
+from aggregauss.checks import warn
+from aggregauss.kernels.algebra import Product, Sum
+from aggregauss.kernels.kernel import Kernel
+from aggregauss.supports.support import Support
+
+UNEQUAL = 1e3
+
+
+def warn_of_scales(support: Support, kernel: Kernel) -> None:
+    """Say so when a lengthscale belongs to a constant covariate, or one lengthscale to covariates of unequal size."""
+    if len(support) < 2:
+        return
+    sd = np.hypot(support.center.std(axis=0), support.width.max(axis=0))
+    for part in _leaves(kernel):
+        lengthscale = getattr(part, "lengthscale", None)
+        if lengthscale is None:
+            continue
+        columns = np.arange(support.dim) if part.active_dims is None else np.array(part.active_dims)
+        constant = columns[sd[columns] == 0]
+        if len(constant) and np.ndim(lengthscale):
+            warn(
+                f"{type(part).__name__}: column(s) {', '.join(map(str, constant))} of the data are constant, so nothing "
+                "is learned about their lengthscales. Leave them out with active_dims."
+            )
+        varying = sd[columns][sd[columns] > 0]
+        if np.ndim(lengthscale) == 0 and len(varying) and varying.max() > UNEQUAL * varying.min():
+            warn(
+                f"{type(part).__name__}: one lengthscale for columns whose standard deviations range from "
+                f"{varying.min():.3g} to {varying.max():.3g}. Give fit(..., standardise=True), or a list of lengthscales."
+            )
+
+
+def _leaves(kernel: Kernel) -> list[Kernel]:
+    if isinstance(kernel, Sum | Product):
+        return [leaf for part in kernel.parts for leaf in _leaves(part)]
+    return [kernel]

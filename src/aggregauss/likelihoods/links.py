@@ -1,0 +1,257 @@
+"""Links: from the latent function v to the response g(v), and what Gaussian v make of it.
+
+For v ~ N(m, S) everything that inference asks of a link is a moment of g(v). The covariance of two responses follows
+from how their expectations change with the mean (an expansion in Hermite polynomials),
+
+    Cov(g(v_i), g(v_j)) = Σ_{k >= 1} E[g⁽ᵏ⁾(v_i)] E[g⁽ᵏ⁾(v_j)] S_ij^k / k!,        E[g⁽ᵏ⁾(v)] = ∂ᵏ/∂mᵏ E[g(v)],
+
+which is a closed form for exp and square. `match` finds the one Gaussian whose response has a given mean and variance:
+a whole bag is then handled as if it were a single individual.
+"""
+
+import abc
+import functools
+import math
+from collections.abc import Callable
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import log_ndtr, ndtri
+from jaxtyping import Array, Float
+
+from aggregauss.marginals import GaussianMarginals, Marginals, TransformedMarginals, log_normal, squared
+from aggregauss.special import expected_log_square
+
+Values = Float[Array, "..."]
+NODES, WEIGHTS = (x.astype(float) for x in np.polynomial.hermite_e.hermegauss(24))
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+ORDER = 4  # terms of the expansion where it does not end by itself
+NEWTON_STEPS = 12
+
+
+def expectation(h: Callable[[Values], Values], m: Values, S: Values) -> Values:
+    """E h(v), v ~ N(m, S), by Gauss-Hermite quadrature."""
+    sd = jnp.sqrt(jnp.maximum(S, jnp.finfo(S.dtype).tiny))
+    total = jnp.zeros_like(m)
+    for node, weight in zip(NODES, WEIGHTS):
+        total = total + float(weight) * h(m + float(node) * sd)
+    return total
+
+
+class Link(abc.ABC):
+    """g, with its Gaussian moments by quadrature; links with closed forms override them."""
+
+    low: ClassVar[float] = 0.0  # responses lie above
+    high: ClassVar[float] = math.inf  # and below
+
+    @abc.abstractmethod
+    def forward(self, v: Values) -> Values:
+        """g(v)."""
+
+    @abc.abstractmethod
+    def inverse(self, eta: Values) -> Values:
+        """v with g(v) = eta."""
+
+    @abc.abstractmethod
+    def marginals(self, mean: np.ndarray, variance: np.ndarray) -> Marginals:
+        """The distribution of g(v)."""
+
+    def mean(self, m: Values, S: Values) -> Values:
+        """E g(v)."""
+        return expectation(self.forward, m, S)
+
+    def covariance(self, m: Float[Array, "*b n"], s: Float[Array, "*b n"], S: Float[Array, "*b n n"]) -> Values:
+        """Cov(g(v_i), g(v_j)) for all pairs, given means, variances and covariances of v."""
+        total, power, factorial = jnp.zeros_like(S), jnp.ones_like(S), 1.0
+
+        def rate(m: Values) -> Values:
+            return self.mean(m, s)
+
+        for k in range(1, ORDER + 1):
+            rate = functools.partial(_derivative, rate)
+            power, factorial = power * S, factorial * k
+            d = rate(m)
+            total = total + d[..., :, None] * d[..., None, :] * power / factorial
+        return total
+
+    def match(self, mean: Values, variance: Values) -> tuple[Values, Values]:
+        """(a, b²) such that g(a + b Z) has this mean and variance; by Newton's method, differentiated implicitly."""
+        fixed_mean, fixed_variance = jax.lax.stop_gradient((mean, variance))
+        a = self.inverse(fixed_mean)
+        t = 0.5 * jnp.log(jnp.maximum(fixed_variance, 1e-300)) - jnp.log(_derivative(self.forward, a))
+
+        def residual(a: Values, t: Values) -> tuple[Values, Values]:
+            S = jnp.exp(2 * t)
+            first = self.mean(a, S)
+            return first, jnp.log(expectation(lambda v: (self.forward(v) - first) ** 2, a, S))
+
+        def correction(a: Values, t: Values, mean: Values, log_variance: Values) -> tuple[Values, Values]:
+            one, none = jnp.ones_like(a), jnp.zeros_like(a)
+            (f, h), (f_a, h_a) = jax.jvp(residual, (a, t), (one, none))
+            _, (f_t, h_t) = jax.jvp(residual, (a, t), (none, one))
+            f_a, h_a, f_t, h_t, f, h = jax.lax.stop_gradient((f_a, h_a, f_t, h_t, f, h))
+            f, h = f - mean, h - log_variance
+            det = f_a * h_t - f_t * h_a
+            return (h_t * f - f_t * h) / det, (f_a * h - h_a * f) / det
+
+        log_variance = jnp.log(jnp.maximum(fixed_variance, 1e-300))
+        for _ in range(NEWTON_STEPS):
+            da, dt = correction(a, t, fixed_mean, log_variance)
+            a, t = a - jnp.clip(da, -2.0, 2.0), t - jnp.clip(dt, -1.0, 1.0)
+        a, t = jax.lax.stop_gradient((a, t))
+        da, dt = correction(a, t, mean, jnp.log(jnp.maximum(variance, 1e-300)))  # carries the derivative
+        return a - da, jnp.exp(2 * (t - dt))
+
+    def log_mean(self, m: Values, S: Values) -> Values:
+        """E log g(v)."""
+        return expectation(lambda v: jnp.log(self.forward(v)), m, S)
+
+    def log_complement(self, m: Values, S: Values) -> Values:
+        """E log(1 - g(v)), for probabilities."""
+        return expectation(lambda v: jnp.log1p(-self.forward(v)), m, S)
+
+
+class Identity(Link):
+    """g(v) = v."""
+
+    low = -math.inf
+
+    def forward(self, v: Values) -> Values:  # noqa: D102
+        return v
+
+    def inverse(self, eta: Values) -> Values:  # noqa: D102
+        return eta
+
+    def mean(self, m: Values, S: Values) -> Values:  # noqa: D102
+        return m
+
+    def covariance(self, m: Values, s: Values, S: Values) -> Values:  # noqa: D102
+        return S
+
+    def match(self, mean: Values, variance: Values) -> tuple[Values, Values]:  # noqa: D102
+        return mean, variance
+
+    def marginals(self, mean: np.ndarray, variance: np.ndarray) -> Marginals:  # noqa: D102
+        return GaussianMarginals(mean, variance)
+
+
+class Exp(Link):
+    """g(v) = e^v: log-normal responses with mean e^{m + S/2} and covariance E_i E_j (e^{S_ij} - 1)."""
+
+    def forward(self, v: Values) -> Values:  # noqa: D102
+        return jnp.exp(v)
+
+    def inverse(self, eta: Values) -> Values:  # noqa: D102
+        return jnp.log(eta)
+
+    def mean(self, m: Values, S: Values) -> Values:  # noqa: D102
+        return jnp.exp(m + 0.5 * S)
+
+    def covariance(self, m: Values, s: Values, S: Values) -> Values:  # noqa: D102
+        E = self.mean(m, s)
+        return E[..., :, None] * E[..., None, :] * jnp.expm1(S)
+
+    def match(self, mean: Values, variance: Values) -> tuple[Values, Values]:
+        """b² = log(1 + variance / mean²), a = log mean - b² / 2."""
+        b = jnp.log1p(variance / mean**2)
+        return jnp.log(mean) - 0.5 * b, b
+
+    def log_mean(self, m: Values, S: Values) -> Values:  # noqa: D102
+        return m
+
+    def marginals(self, mean: np.ndarray, variance: np.ndarray) -> Marginals:  # noqa: D102
+        return log_normal(mean, variance)
+
+
+class Square(Link):
+    """g(v) = v²: non-central chi-squared responses with mean m² + S and covariance 4 m_i m_j S_ij + 2 S_ij²."""
+
+    def forward(self, v: Values) -> Values:  # noqa: D102
+        return v**2
+
+    def inverse(self, eta: Values) -> Values:  # noqa: D102
+        return jnp.sqrt(eta)
+
+    def mean(self, m: Values, S: Values) -> Values:  # noqa: D102
+        return m**2 + S
+
+    def covariance(self, m: Values, s: Values, S: Values) -> Values:  # noqa: D102
+        return 4.0 * m[..., :, None] * m[..., None, :] * S + 2.0 * S**2
+
+    def match(self, mean: Values, variance: Values) -> tuple[Values, Values]:
+        """With c = variance / mean², at most 2 for any sum of squares: b² = mean (1 - √(1 - c/2)), a² = mean - b²."""
+        c = jnp.minimum(variance / mean**2, 2.0 - 1e-6)
+        b = mean * (0.5 * c) / (1.0 + jnp.sqrt(1.0 - 0.5 * c))
+        return jnp.sqrt(mean - b), b
+
+    def log_mean(self, m: Values, S: Values) -> Values:  # noqa: D102
+        S = jnp.maximum(S, jnp.finfo(S.dtype).tiny)
+        return jnp.log(S) + expected_log_square(m / jnp.sqrt(S))
+
+    def marginals(self, mean: np.ndarray, variance: np.ndarray) -> Marginals:  # noqa: D102
+        return squared(mean, variance)
+
+
+class Logit(Link):
+    """g(v) = 1 / (1 + e^{-v})."""
+
+    high = 1.0
+
+    def forward(self, v: Values) -> Values:  # noqa: D102
+        return jax.nn.sigmoid(v)
+
+    def inverse(self, eta: Values) -> Values:  # noqa: D102
+        return jnp.log(eta) - jnp.log1p(-eta)
+
+    def log_mean(self, m: Values, S: Values) -> Values:  # noqa: D102
+        return expectation(jax.nn.log_sigmoid, m, S)
+
+    def log_complement(self, m: Values, S: Values) -> Values:  # noqa: D102
+        return self.log_mean(-m, S)
+
+    def marginals(self, mean: np.ndarray, variance: np.ndarray) -> Marginals:  # noqa: D102
+        from scipy.special import expit, logit
+
+        return TransformedMarginals.of(mean, variance, expit, logit)
+
+
+class Probit(Link):
+    """g(v) = Φ(v), with mean Φ(m / √(1 + S))."""
+
+    high = 1.0
+
+    def forward(self, v: Values) -> Values:  # noqa: D102
+        return jax.scipy.special.ndtr(v)
+
+    def inverse(self, eta: Values) -> Values:  # noqa: D102
+        return ndtri(eta)
+
+    def mean(self, m: Values, S: Values) -> Values:  # noqa: D102
+        return jax.scipy.special.ndtr(m / jnp.sqrt(1.0 + S))
+
+    def log_mean(self, m: Values, S: Values) -> Values:  # noqa: D102
+        return expectation(log_ndtr, m, S)
+
+    def log_complement(self, m: Values, S: Values) -> Values:  # noqa: D102
+        return self.log_mean(-m, S)
+
+    def marginals(self, mean: np.ndarray, variance: np.ndarray) -> Marginals:  # noqa: D102
+        from scipy.special import ndtr
+        from scipy.special import ndtri as inverse
+
+        return TransformedMarginals.of(mean, variance, ndtr, inverse)
+
+
+LINKS: dict[str, Link] = {
+    "identity": Identity(),
+    "exp": Exp(),
+    "square": Square(),
+    "logit": Logit(),
+    "probit": Probit(),
+}
+
+
+def _derivative(h: Callable[[Values], Values], x: Values) -> Values:
+    return jax.jvp(h, (x,), (jnp.ones_like(x),))[1]

@@ -1,0 +1,34 @@
+"""Covariates on one scale: x → (x - center) / scale, remembered so that predictions undergo the same."""
+
+import dataclasses
+
+import numpy as np
+
+from aggregauss.archive import storable
+from aggregauss.supports.support import Support
+
+
+@storable
+@dataclasses.dataclass(frozen=True, eq=False)
+class Standardiser:
+    """Location and scale of each dimension of the training data."""
+
+    center: np.ndarray
+    scale: np.ndarray
+
+    def __call__(self, support: Support) -> Support:
+        """The supports with standardised coordinates; weights stay as they are."""
+        return dataclasses.replace(
+            support, center=(support.center - self.center) / self.scale, width=support.width / self.scale
+        )
+
+
+def standardiser(support: Support) -> Standardiser:
+    """Mean and standard deviation over the individuals; a dimension that is constant keeps its scale.
+
+    >>> from aggregauss.supports import Points
+    >>> standardiser(Points([[0.0, 5.0], [2.0, 5.0]])).scale.tolist()
+    [1.0, 1.0]
+    """
+    sd = support.center.std(axis=0)
+    return Standardiser(support.center.mean(axis=0), np.where(sd > 0, sd, 1.0))
