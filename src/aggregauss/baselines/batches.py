@@ -13,37 +13,34 @@ from aggregauss.supports.support import Support
 
 
 class Batch(NamedTuple):
-    """Some bags: N individuals with their owners, then rows that only fill up."""
+    """Some bags and their individuals, then rows that only fill up: weights and features of zero, no `bag`."""
 
     x: Float[Array, "N d"]
     weight: Float[Array, " N"]
     owner: Int[Array, " N"]
-    individual: Bool[Array, " N"]
+    share: Float[Array, " N"]  # one over the number of individuals in the bag
+    features: Float[Array, "N p"]
     y: Float[Array, " b"]
     bag: Bool[Array, " b"]
-    bag_features: Float[Array, "b p"]
+    bag_features: Float[Array, "b q"]
 
-    def totals(self, values: Float[Array, "N *k"]) -> Float[Array, "b *k"]:
+    def totals(self, values: Float[Array, " N"]) -> Float[Array, " b"]:
         """The sum of the values of each bag's individuals."""
         return jax.ops.segment_sum(values, self.owner, len(self.y), indices_are_sorted=True)
-
-    @property
-    def squares(self) -> Float[Array, " b"]:
-        """Σ w_i² in each bag, one where a row only fills up."""
-        return jnp.where(self.bag, self.totals(self.weight**2), 1.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bagged:
-    """Bags with their responses and, where p > 0, features of whole bags, on the host."""
+    """Bags with their responses on the host, and random features for each penalty that is wanted."""
 
     support: Support
     y: np.ndarray
-    bag_features: np.ndarray  # (n, p)
+    features: np.ndarray  # (individuals, p), no columns without a manifold penalty
+    bag_features: np.ndarray  # (n, q), no columns without a bag manifold penalty
 
     def whole(self) -> Batch:
         """All bags at once."""
-        return self._batch(np.arange(len(self.y)), len(self.support.owner), len(self.y))
+        return self.batch(np.arange(len(self.y)), len(self.support.owner), len(self.y))
 
     def epoch(self, batch_size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """The bags in random order, in batches whose sizes differ by at most one bag."""
@@ -52,17 +49,36 @@ class Bagged:
         bags = -(-n // count)
         individuals = int(np.sort(self.support.atom_counts)[-bags:].sum())
         for rows in np.array_split(rng.permutation(n), count):
-            yield self._batch(rows, individuals, bags)
+            yield self.batch(rows, individuals, bags)
 
-    def _batch(self, rows: np.ndarray, individuals: int, bags: int) -> Batch:
-        part = self.support[rows]
-        spare, spare_bags = individuals - len(part.owner), bags - len(rows)
+    def batch(self, rows: np.ndarray, individuals: int, bags: int) -> Batch:
+        """The bags in `rows`, filled up to the given numbers of individuals and of bags."""
+        counts = self.support.atom_counts[rows]
+        first = np.searchsorted(self.support.owner, rows)
+        atoms = np.concatenate([np.arange(i, i + count) for i, count in zip(first, counts)])
+        owner = np.full(individuals, bags - 1)
+        owner[: len(atoms)] = np.repeat(np.arange(len(rows)), counts)
         return Batch(
-            x=jnp.asarray(np.pad(part.center, ((0, spare), (0, 0)))),
-            weight=jnp.asarray(np.pad(part.effective_weight, (0, spare))),
-            owner=jnp.asarray(np.pad(part.owner, (0, spare), constant_values=bags - 1)),
-            individual=jnp.arange(individuals) < len(part.owner),
-            y=jnp.asarray(np.pad(self.y[rows], (0, spare_bags))),
+            x=_filled(self.support.center, atoms, individuals),
+            weight=_filled(self.support.effective_weight, atoms, individuals),
+            owner=jnp.asarray(owner),
+            share=_filled((1 / self.support.atom_counts)[self.support.owner], atoms, individuals),
+            features=_filled(self.features, atoms, individuals),
+            y=_filled(self.y, rows, bags),
             bag=jnp.arange(bags) < len(rows),
-            bag_features=jnp.asarray(np.pad(self.bag_features[rows], ((0, spare_bags), (0, 0)))),
+            bag_features=_filled(self.bag_features, rows, bags),
         )
+
+
+def bag_means(values: np.ndarray, support: Support) -> np.ndarray:
+    """The mean over each bag's individuals, all alike whatever their weights."""
+    return (
+        np.add.reduceat(values, np.searchsorted(support.owner, np.arange(support.size))) / support.atom_counts[:, None]
+    )
+
+
+def _filled(values: np.ndarray, rows: np.ndarray, length: int) -> Array:
+    """The chosen rows, then zeros."""
+    out = np.zeros((length, *values.shape[1:]))
+    np.take(values, rows, axis=0, out=out[: len(rows)], mode="clip")
+    return jnp.asarray(out)

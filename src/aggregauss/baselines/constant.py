@@ -1,7 +1,7 @@
 """The same rate all over a bag."""
 
 import dataclasses
-from typing import Any, Self
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from aggregauss.baselines.inputs import individuals, observed, pair
-from aggregauss.baselines.observation import LIKELIHOODS, Likelihood, Observation, constant_tau
+from aggregauss.baselines.observation import LIKELIHOODS, Likelihood, Observation, constant_tau, masses, squares
 from aggregauss.checks import one_of
 from aggregauss.supports.support import Support
 
@@ -21,9 +21,9 @@ class ConstantRate(BaseEstimator):
     >>> import aggregauss as ag
     >>> from aggregauss.baselines import ConstantRate
     >>> bags = ag.Bags([0.0, 1.0, 5.0], bag=["north", "north", "south"], weights=[2.0, 1.0, 4.0])
-    >>> fitted = ConstantRate().fit(bags, [6.0, 8.0])
+    >>> fitted = ConstantRate().fit(bags, [6.0, 1.0])
     >>> fitted.predict(ag.Points([0.0, 1.0, 5.0, 9.0])).tolist()
-    [2.0, 2.0, 2.0, 2.0]
+    [2.0, 2.0, 0.25, 1.0]
 
     An individual is known by its covariates; where several bags share them, their rates are averaged. Here w_a is the
     mass of a bag of totals, and one for a bag of means. After `fit`: `rates_` of the bags, the global `rate_`, and
@@ -34,18 +34,18 @@ class ConstantRate(BaseEstimator):
 
     def fit(
         self, support: Support, y: Any, validation: tuple[Support, Any] | None = None, *, progress: bool = True
-    ) -> Self:
+    ) -> "ConstantRate":
         """Read the rates off; there is nothing to stop early or to wait for."""
         one_of(self.likelihood, LIKELIHOODS, "ConstantRate", "likelihood")
         data = observed(support, y, self.likelihood)
         pair(validation, self.likelihood, support.dim)
-        mass = support.integrate(np.ones(len(support.owner)))
+        mass = masses(support)
         self.n_features_in_ = support.dim
         self.rates_ = data.y / mass
         self.rate_ = float(data.y.sum() / mass.sum())
         self.rate_at_ = _by_location(support, self.rates_)
         if self.likelihood == "normal":
-            self.tau_ = constant_tau(data.y, mass, _squares(support))
+            self.tau_ = constant_tau(data.y, mass, squares(support))
         return self
 
     def predict(self, support: Support) -> np.ndarray:
@@ -58,13 +58,9 @@ class ConstantRate(BaseEstimator):
         """Mean log likelihood of a bag: higher is better."""
         check_is_fitted(self)
         data = observed(support, y, self.likelihood, "score", self.n_features_in_)
-        tau = jnp.asarray(getattr(self, "tau_", 1.0))
-        means, squares = jnp.asarray(self.predict(support)), jnp.asarray(_squares(support))
-        return -float(jnp.mean(Observation(self.likelihood, "exp").nll(jnp.asarray(data.y), means, squares, tau)))
-
-
-def _squares(support: Support) -> np.ndarray:
-    return np.bincount(support.owner, support.effective_weight**2, minlength=support.size)
+        tau = jnp.asarray(getattr(self, "tau_", 1.0), float)
+        y, mean, square = (jnp.asarray(v) for v in (data.y, self.predict(support), squares(support)))
+        return -float(jnp.mean(Observation(self.likelihood, "exp").nll(y, mean, square, tau)))
 
 
 def _keys(support: Support) -> list[bytes]:

@@ -1,7 +1,7 @@
 """The estimators that learn a function of individuals: what they share."""
 
 import dataclasses
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from aggregauss.baselines.batches import Bagged
+from aggregauss.baselines.batches import Bagged, bag_means
 from aggregauss.baselines.inputs import (
     individuals,
     number,
@@ -19,14 +19,24 @@ from aggregauss.baselines.inputs import (
     optional_whole_number,
     pair,
 )
-from aggregauss.baselines.laplacian import median_bandwidth, random_features, random_frequencies
-from aggregauss.baselines.objective import Latent, Model, Penalties, Problem, jitted_bag_nll
-from aggregauss.baselines.observation import LIKELIHOODS, LINKS, Likelihood, Link, Observation, constant_tau
+from aggregauss.baselines.laplacian import rbf_features
+from aggregauss.baselines.objective import Latent, Model, Penalties, bag_nll
+from aggregauss.baselines.observation import (
+    LIKELIHOODS,
+    LINKS,
+    Likelihood,
+    Link,
+    Observation,
+    constant_tau,
+    masses,
+    squares,
+)
 from aggregauss.baselines.training import Schedule, Trained, train
 from aggregauss.checks import as_matrix, one_of, whole_number
 from aggregauss.inference.data import Observations
 from aggregauss.supports.support import Support
 
+R = TypeVar("R", bound="LatentRegressor")
 CHUNK = 16384  # individuals predicted at a time
 
 
@@ -37,8 +47,9 @@ class LatentRegressor(BaseEstimator):
     Parameters that every one of them has:
 
     * `likelihood` ("poisson" or "normal") and, for the former, `link` ("exp" or "square");
-    * `manifold`, `bag_manifold`, `l2`: strengths of the penalties in `objective`; `manifold_bandwidth`: of the kernel
-      of the Laplacian, in units of standardised covariates; None takes the median distance over √2;
+    * `manifold`, `bag_manifold`, `l2`: strengths of the penalties in `objective`. A manifold penalty keeps 500 numbers
+      for each individual; its kernel has `manifold_bandwidth`, in units of the standardised covariates, or the median
+      distance over √2;
     * `standardise`: whether covariates are centred and scaled to unit deviation first;
     * `learning_rate`, `epochs`, `batch_size` (bags; None takes all at once), `patience` (epochs) and `seed`.
     """
@@ -57,14 +68,14 @@ class LatentRegressor(BaseEstimator):
     seed: int = 0
 
     def fit(
-        self,
+        self: R,
         support: Support,
         y: Any,
         validation: tuple[Support, Any] | None = None,
         *,
         bag_covariates: Any = None,
         progress: bool = True,
-    ) -> Self:
+    ) -> R:
         """Learn from the responses `y` of bags; `validation`, a pair (supports, y), says when to stop.
 
         `bag_covariates`, one row for each bag, replace the bags' mean embeddings in the bag-level penalty.
@@ -74,27 +85,26 @@ class LatentRegressor(BaseEstimator):
         held_out = pair(validation, self.likelihood, support.dim)
         covariates = None if bag_covariates is None else _rows(bag_covariates, len(support))
         self._check_against(support)
-        rng = np.random.default_rng(self.seed)
         self.n_features_in_ = support.dim
         self.covariate_mean_, self.covariate_sd_ = _standard(support.center, self.standardise)
-        trained = self._train(data, held_out, covariates, rng, progress)
-        self._keep(trained)
+        self._keep(self._train(data, held_out, covariates, progress))
         return self
 
     def predict(self, support: Support) -> np.ndarray:
         """Expected response of each support: g(f(x)) at points, Σ w_i g(f(x_i)) at bags (over Σ w_i for means)."""
         check_is_fitted(self)
         individuals(support, "predict", self.n_features_in_)
-        x = (support.center - self.covariate_mean_) / self.covariate_sd_
-        parts = [_response(self.latent_, jnp.asarray(part), self._observation) for part in _chunks(x)]
-        return support.integrate(np.concatenate(parts))
+        x = self._scaled(support).center
+        parts = np.split(x, range(CHUNK, len(x), CHUNK))
+        rates = [_response(self.latent_, jnp.asarray(part), self._observation) for part in parts]
+        return support.integrate(np.concatenate(rates))
 
     def score(self, support: Support, y: Any) -> float:
         """Mean log likelihood of a bag: higher is better."""
         check_is_fitted(self)
         data = observed(support, y, self.likelihood, "score", self.n_features_in_)
         model = Model(self.latent_, jnp.log(jnp.asarray(getattr(self, "tau_", 1.0), float)))
-        return -float(jitted_bag_nll(model, self._bagged(data).whole(), self._observation))
+        return -float(bag_nll(model, self._bagged(data).whole(), self._observation))
 
     @property
     def _observation(self) -> Observation:
@@ -107,6 +117,9 @@ class LatentRegressor(BaseEstimator):
     def _inputs(self, support: Support) -> Support:
         """The individuals that training sees."""
         return support
+
+    def _check_against(self, support: Support) -> None:
+        """Whether there are enough individuals for the settings."""
 
     def _check(self) -> None:
         who = type(self).__name__
@@ -121,38 +134,43 @@ class LatentRegressor(BaseEstimator):
         for name, least in (("epochs", 1), ("patience", 1), ("seed", 0)):
             whole_number(getattr(self, name), who, name, least)
 
-    def _check_against(self, support: Support) -> None:
-        """Whether there are enough individuals for the settings."""
-
-    def _bagged(self, data: Observations, bag_features: np.ndarray | None = None) -> Bagged:
-        support = self._inputs(data.support)
-        center = (support.center - self.covariate_mean_) / self.covariate_sd_
-        features = np.zeros((len(data.y), 0)) if bag_features is None else bag_features
-        return Bagged(dataclasses.replace(support, center=center), data.y, features)
-
     def _train(
-        self,
-        data: Observations,
-        held_out: Observations | None,
-        bag_covariates: np.ndarray | None,
-        rng: np.random.Generator,
-        progress: bool,
+        self, data: Observations, held_out: Observations | None, bag_covariates: np.ndarray | None, progress: bool
     ) -> Trained:
-        bags = self._bagged(data, None if bag_covariates is None else _bag_features(bag_covariates, rng))
-        mass = bags.support.integrate(np.ones(len(bags.support.owner)))
-        squares = np.bincount(bags.support.owner, bags.support.effective_weight**2)
-        level, spread = self._observation.start(data.y, mass)
-        x = bags.support.center
-        frequencies = random_frequencies(x.shape[1], self.manifold_bandwidth or median_bandwidth(x, rng), rng)
+        start, features, order = np.random.default_rng(self.seed).spawn(3)
+        bags = self._penalised(self._bagged(data), bag_covariates, features)
+        latent = self._start(bags.support.center, *self._observation.start(data.y, masses(bags.support)), start)
+        tau = constant_tau(data.y, masses(bags.support), squares(bags.support))
         return train(
-            Model(self._start(x, level, spread, rng), jnp.log(jnp.asarray(constant_tau(data.y, mass, squares), float))),
+            Model(latent, jnp.log(jnp.asarray(tau, float))),
             bags,
             None if held_out is None else self._bagged(held_out),
-            Penalties(*(jnp.asarray(s, float) for s in (self.manifold, self.bag_manifold, self.l2, frequencies))),
-            Problem(self._observation, self.manifold > 0, self.bag_manifold > 0),
+            Penalties(*(jnp.asarray(strength, float) for strength in (self.manifold, self.bag_manifold, self.l2))),
+            self._observation,
             Schedule(self.learning_rate, self.epochs, self.batch_size, self.patience),
-            rng,
+            order,
             progress,
+        )
+
+    def _scaled(self, support: Support) -> Support:
+        return dataclasses.replace(support, center=(support.center - self.covariate_mean_) / self.covariate_sd_)
+
+    def _bagged(self, data: Observations) -> Bagged:
+        support = self._scaled(self._inputs(data.support))
+        return Bagged(support, data.y, np.zeros((len(support.owner), 0)), np.zeros((support.size, 0)))
+
+    def _penalised(self, bags: Bagged, covariates: np.ndarray | None, rng: np.random.Generator) -> Bagged:
+        """The bags with random features for the penalties that are on."""
+        features, bag_features = bags.features, bags.bag_features
+        if self.manifold > 0 or (self.bag_manifold > 0 and covariates is None):
+            features = rbf_features(bags.support.center, self.manifold_bandwidth, rng)
+        if self.bag_manifold > 0 and covariates is None:
+            bag_features = bag_means(features, bags.support)
+        elif self.bag_manifold > 0 and covariates is not None:
+            mean, sd = _standard(covariates, True)
+            bag_features = rbf_features((covariates - mean) / sd, None, rng)
+        return dataclasses.replace(
+            bags, features=features if self.manifold > 0 else bags.features, bag_features=bag_features
         )
 
     def _keep(self, trained: Trained) -> None:
@@ -176,17 +194,6 @@ def _rows(bag_covariates: Any, n: int) -> np.ndarray:
     if len(rows) != n:
         raise ValueError(f'fit: "bag_covariates" must have one row per bag, but has {len(rows)} rows for {n} bags.')
     return rows
-
-
-def _bag_features(covariates: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    mean, sd = _standard(covariates, True)
-    s = (covariates - mean) / sd
-    frequencies = random_frequencies(s.shape[1], median_bandwidth(s, rng), rng)
-    return np.asarray(random_features(jnp.asarray(s), jnp.asarray(frequencies)))
-
-
-def _chunks(x: np.ndarray) -> list[np.ndarray]:
-    return np.split(x, range(CHUNK, len(x), CHUNK))
 
 
 @jax.jit(static_argnames="observation")

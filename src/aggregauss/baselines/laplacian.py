@@ -14,21 +14,27 @@ FEATURES = 500
 SAMPLE = 1000  # individuals that a median distance is read off
 
 
+def laplacian_form(f: Float[Array, " N"], features: Float[Array, "N p"]) -> Float[Array, ""]:
+    """fᵀ L f with K = Φ Φᵀ; rows of zeros take no part."""
+    degree = features @ features.sum(axis=0)
+    return jnp.sum(f**2 * degree) - jnp.sum((f @ features) ** 2)
+
+
 def random_frequencies(dim: int, bandwidth: float, rng: np.random.Generator, features: int = FEATURES) -> np.ndarray:
     """ω ~ Normal(0, I / bandwidth²), one column for each pair of features."""
     return rng.standard_normal((dim, features // 2)) / bandwidth
 
 
-def random_features(x: Float[Array, "N d"], frequencies: Float[Array, "d m"]) -> Float[Array, "N p"]:
+def random_features(x: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     """Φ = [cos(xω), sin(xω)] / √m, so that Φ Φᵀ ≈ exp(-|x - x'|² / (2 bandwidth²)) and its diagonal is one."""
     angles = x @ frequencies
-    return jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1) / np.sqrt(frequencies.shape[1])
+    return np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(frequencies.shape[1])
 
 
-def laplacian_form(f: Float[Array, " N"], features: Float[Array, "N p"]) -> Float[Array, ""]:
-    """fᵀ L f with K = Φ Φᵀ; rows of zeros take no part."""
-    degree = features @ features.sum(axis=0)
-    return jnp.sum(f**2 * degree) - jnp.sum((f @ features) ** 2)
+def rbf_features(x: np.ndarray, bandwidth: float | None, rng: np.random.Generator) -> np.ndarray:
+    """Random features of an RBF kernel with the given bandwidth, or with the median one."""
+    chosen = median_bandwidth(x, rng) if bandwidth is None else bandwidth
+    return random_features(x, random_frequencies(x.shape[1], chosen, rng))
 
 
 def median_bandwidth(x: np.ndarray, rng: np.random.Generator) -> float:

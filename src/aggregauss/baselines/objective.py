@@ -8,7 +8,6 @@ Laplacian forms. L comes from an RBF kernel of individuals; L_bag from the inner
 divisors of their code.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import equinox as eqx
@@ -17,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from aggregauss.baselines.batches import Batch
-from aggregauss.baselines.laplacian import laplacian_form, random_features
+from aggregauss.baselines.laplacian import laplacian_form
 from aggregauss.baselines.observation import Observation
 
 
@@ -40,58 +39,37 @@ class Model(eqx.Module):
     log_tau: Float[Array, ""]
 
 
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    """What is fixed when a step is compiled: the likelihood, and which penalties there are."""
-
-    observation: Observation
-    manifold: bool
-    bag_manifold: bool
-
-
 class Penalties(NamedTuple):
-    """Strengths of the penalties, and frequencies of the random features of individuals."""
+    """Strengths of the penalties."""
 
     manifold: Float[Array, ""]
     bag_manifold: Float[Array, ""]
     l2: Float[Array, ""]
-    frequencies: Float[Array, "d m"]
 
 
-def objective(model: Model, batch: Batch, penalties: Penalties, problem: Problem) -> Float[Array, ""]:
-    """The penalised negative log likelihood per bag."""
+def objective(model: Model, batch: Batch, penalties: Penalties, observation: Observation) -> Float[Array, ""]:
+    """The penalised negative log likelihood per bag; a penalty without features in the batch is left out."""
     f = model.latent(batch.x)
     bags = jnp.sum(batch.bag, dtype=f.dtype)
-    smooth = _roughness(problem.observation.unsigned(f), batch, penalties, problem)
-    return _bag_nll(model, f, batch, problem.observation) + smooth + penalties.l2 * model.latent.squared_norm() / bags
-
-
-def bag_nll(model: Model, batch: Batch, observation: Observation) -> Float[Array, ""]:
-    """Mean negative log likelihood per bag."""
-    return _bag_nll(model, model.latent(batch.x), batch, observation)
-
-
-def _bag_nll(model: Model, f: Float[Array, " N"], batch: Batch, observation: Observation) -> Float[Array, ""]:
-    mean = jnp.where(batch.bag, batch.totals(batch.weight * observation.response(f)), 1.0)
-    nll = observation.nll(batch.y, mean, batch.squares, jnp.exp(model.log_tau))
-    return jnp.sum(jnp.where(batch.bag, nll, 0.0)) / jnp.sum(batch.bag, dtype=f.dtype)
-
-
-def _roughness(f: Float[Array, " N"], batch: Batch, penalties: Penalties, problem: Problem) -> Float[Array, ""]:
-    total = jnp.zeros(())
-    if not (problem.manifold or problem.bag_manifold):
-        return total
-    inside = batch.individual.astype(f.dtype)
-    features = random_features(batch.x, penalties.frequencies) * inside[:, None]
-    if problem.manifold:
-        total += penalties.manifold * laplacian_form(f, features) / jnp.sum(inside) ** 2
-    if problem.bag_manifold:
-        counts = jnp.maximum(batch.totals(inside), 1.0)
-        given = batch.bag_features.shape[1] > 0
-        bag_features = batch.bag_features if given else batch.totals(features) / counts[:, None]
-        means = batch.totals(f * inside) / counts
-        total += penalties.bag_manifold * laplacian_form(means, bag_features) / jnp.sum(batch.bag, dtype=f.dtype) ** 2
+    total = _nll(model, f, batch, observation) + penalties.l2 * model.latent.squared_norm() / bags
+    smooth = observation.unsigned(f)
+    if batch.features.shape[1]:
+        individuals = jnp.sum(batch.share > 0, dtype=f.dtype)
+        total += penalties.manifold * laplacian_form(smooth, batch.features) / individuals**2
+    if batch.bag_features.shape[1]:
+        means = batch.totals(smooth * batch.share)
+        total += penalties.bag_manifold * laplacian_form(means, batch.bag_features) / bags**2
     return total
 
 
-jitted_bag_nll = jax.jit(bag_nll, static_argnames="observation")
+@jax.jit(static_argnames="observation")
+def bag_nll(model: Model, batch: Batch, observation: Observation) -> Float[Array, ""]:
+    """Mean negative log likelihood per bag."""
+    return _nll(model, model.latent(batch.x), batch, observation)
+
+
+def _nll(model: Model, f: Float[Array, " N"], batch: Batch, observation: Observation) -> Float[Array, ""]:
+    mean, squares = batch.totals(batch.weight * observation.response(f)), batch.totals(batch.weight**2)
+    mean, squares = (jnp.where(batch.bag, values, 1.0) for values in (mean, squares))
+    nll = observation.nll(batch.y, mean, squares, jnp.exp(model.log_tau))
+    return jnp.sum(jnp.where(batch.bag, nll, 0.0)) / jnp.sum(batch.bag, dtype=f.dtype)

@@ -8,6 +8,8 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
+from aggregauss.supports.support import Support
+
 Likelihood = Literal["poisson", "normal"]
 Link = Literal["exp", "square"]
 LIKELIHOODS = ("poisson", "normal")
@@ -53,7 +55,17 @@ class Observation:
         return (float(np.log(rate)), 1.0) if self.link == "exp" else (float(np.sqrt(rate)), float(np.sqrt(rate)) / 2)
 
 
-def constant_tau(y: np.ndarray, mass: np.ndarray, squares: np.ndarray) -> float:
+def masses(support: Support) -> np.ndarray:
+    """Σ w_i in each bag, one where the measure is a mean."""
+    return support.integrate(np.ones(len(support.owner)))
+
+
+def squares(support: Support) -> np.ndarray:
+    """Σ w_i² in each bag."""
+    return np.bincount(support.owner, support.effective_weight**2, minlength=support.size)
+
+
+def constant_tau(y: np.ndarray, masses: np.ndarray, squares: np.ndarray) -> float:
     """The most likely τ when every individual has the global rate: the mean of (y_a - w_a Σy/Σw)² / Σ_i w_i²."""
-    tau = np.mean((y - mass * y.sum() / mass.sum()) ** 2 / squares)
+    tau = np.mean((y - masses * y.sum() / masses.sum()) ** 2 / squares)
     return float(tau) or 1.0

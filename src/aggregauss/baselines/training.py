@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 from tqdm.auto import tqdm
 
 from aggregauss.baselines.batches import Bagged, Batch
-from aggregauss.baselines.objective import Model, Penalties, Problem, jitted_bag_nll, objective
+from aggregauss.baselines.objective import Model, Penalties, bag_nll, objective
+from aggregauss.baselines.observation import Observation
 
 
 class Schedule(NamedTuple):
@@ -42,7 +43,7 @@ def train(
     data: Bagged,
     validation: Bagged | None,
     penalties: Penalties,
-    problem: Problem,
+    observation: Observation,
     schedule: Schedule,
     rng: np.random.Generator,
     progress: bool,
@@ -61,13 +62,13 @@ def train(
         batches = once or data.epoch(schedule.batch_size or len(data.y), rng)
         steps = []
         for batch in batches:
-            state, loss = step(state, batch, penalties, rate, problem)
+            state, loss = step(state, batch, penalties, rate, observation)
             steps.append(loss)
-        losses.append(jnp.stack(steps).mean())
+        losses.append(np.mean([float(loss) for loss in steps]))
         if held_out is None:
             best = state.model
             continue
-        scores.append(float(jitted_bag_nll(state.model, held_out, problem.observation)))
+        scores.append(float(bag_nll(state.model, held_out, observation)))
         bar.set_postfix(validation_nll=f"{scores[-1]:.4f}", refresh=False)
         since = epoch - _best(scores)
         if since == 0:
@@ -75,15 +76,15 @@ def train(
         if since >= schedule.patience and epoch + 1 >= schedule.epochs / 3:
             break
     bar.close()
-    return _finite(Trained(best, np.asarray(jnp.stack(losses)), np.asarray(scores)))
+    return _finite(Trained(best, np.asarray(losses), np.asarray(scores)))
 
 
-@jax.jit(static_argnames="problem")
+@jax.jit(static_argnames="observation")
 def step(
-    state: State, batch: Batch, penalties: Penalties, rate: Float[Array, ""], problem: Problem
+    state: State, batch: Batch, penalties: Penalties, rate: Float[Array, ""], observation: Observation
 ) -> tuple[State, Float[Array, ""]]:
     """One step of Adam; also the objective before it."""
-    loss, gradient = jax.value_and_grad(objective)(state.model, batch, penalties, problem)
+    loss, gradient = jax.value_and_grad(objective)(state.model, batch, penalties, observation)
     with jax.numpy_dtype_promotion("standard"):  # optax raises floats to whole powers
         updates, adam = _adam(rate).update(gradient, state.adam)
     return State(optax.apply_updates(state.model, updates), adam), loss  # pyright: ignore

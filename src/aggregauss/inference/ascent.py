@@ -138,7 +138,8 @@ def advance(
         d_root = _pull_root(free.root, G_cov - kl_slope.covariance)
         moved = state.q
     downhill = jax.tree.map(jnp.negative, Free(d_vector, d_Z, d_mean, d_root))
-    change, adam = ADAM.update(downhill, state.adam)
+    with jax.numpy_dtype_promotion("standard"):  # Optax mixes integers and floats
+        change, adam = ADAM.update(downhill, state.adam)
     fresh = jax.tree.map(lambda x, c: x - state.rate * c, free, change)
     return State(Free(*fresh), moved, adam, state.rate, state.rho, state.step + 1), objective
 

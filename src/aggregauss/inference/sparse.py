@@ -17,7 +17,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from aggregauss import linalg
-from aggregauss.kernels.kernel import Kernel
 from aggregauss.latent.means import Moments
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.supports.layout import Atoms, at_points
@@ -89,7 +88,7 @@ def prior_variance(model: Any, atoms: Atoms) -> Float[Array, " n"]:
     """k(x, x) at atoms, effects included."""
     total = jnp.zeros(atoms.center.shape[:-1], atoms.center.dtype)
     if model.kernel is not None:
-        total = total + variance_at(model.kernel, atoms)
+        total = total + model.kernel.own(atoms)
     if model.mean.effects:
         total = total + jnp.sum(model.mean.features(atoms.center) ** 2, axis=-1)
     return total
@@ -104,12 +103,6 @@ def prior_covariance(model: Any, atoms: Atoms) -> Float[Array, "*n j j"]:
         H = model.mean.features(atoms.center)
         total = total + H @ jnp.swapaxes(H, -1, -2)
     return total
-
-
-def variance_at(kernel: Kernel, atoms: Atoms) -> Float[Array, " n"]:
-    """k(x, x): each atom with itself."""
-    alone = Atoms(atoms.center[..., None, :], atoms.width[..., None, :], atoms.extremes, atoms.wide)
-    return kernel.block(alone, alone)[..., 0, 0]
 
 
 def mean_at(model: Any, atoms: Atoms) -> Float[Array, "*n"]:

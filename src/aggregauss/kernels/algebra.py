@@ -1,7 +1,9 @@
 """Sums and products of kernels. A number times a kernel is a product with a constant kernel."""
 
+import abc
 import functools
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 from jaxtyping import Array, Float
@@ -24,6 +26,18 @@ class _Composite(Kernel):
     def points(self, X: Float[Array, "*b n d"], Y: Float[Array, "*b m d"]) -> Float[Array, "*b n m"]:
         """The parts at points."""
         return self.boxes(at_points(X), at_points(Y))
+
+    @abc.abstractmethod
+    def _join(self, values: Iterable[Array]) -> Array:
+        """Sum or product."""
+
+    def boxes(self, A: Atoms, B: Atoms) -> Float[Array, "*b n m"]:
+        """The parts, joined."""
+        return self._join(part.block(A, B) for part in self.parts)
+
+    def own(self, A: Atoms) -> Float[Array, "*n"]:
+        """The parts, joined, where each has its own rule."""
+        return self._join(part.own(A) for part in self.parts) if self.integrable(A.wide) else super().own(A)
 
     def touches(self, dim: int) -> frozenset[int]:
         """Whatever some part depends on."""
@@ -69,9 +83,8 @@ class Sum(_Composite):
         """Always: the mean of a sum is the sum of the means."""
         return True
 
-    def boxes(self, A: Atoms, B: Atoms) -> Float[Array, "*b n m"]:
-        """Sum of the parts."""
-        return functools.reduce(operator.add, (part.block(A, B) for part in self.parts))
+    def _join(self, values: Iterable[Array]) -> Array:
+        return functools.reduce(operator.add, values)
 
 
 class Product(_Composite):
@@ -91,6 +104,5 @@ class Product(_Composite):
         used = [j for part in self.parts for j in part.touches(len(wide)) if wide[j]]
         return len(used) == len(set(used))
 
-    def boxes(self, A: Atoms, B: Atoms) -> Float[Array, "*b n m"]:
-        """Product of the parts."""
-        return functools.reduce(operator.mul, (part.block(A, B) for part in self.parts))
+    def _join(self, values: Iterable[Array]) -> Array:
+        return functools.reduce(operator.mul, values)

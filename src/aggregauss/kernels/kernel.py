@@ -6,7 +6,7 @@ it in `boxes`. Otherwise Gauss-Legendre quadrature on the atoms stands in.
 """
 
 import abc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ class Kernel(Parametric):
     """A covariance function on R^d."""
 
     active_dims: tuple[int, ...] | None = eqx.field(static=True)
+    stationary: ClassVar[bool] = False  # then k(x, x) is its `variance` everywhere
 
     @abc.abstractmethod
     def points(self, X: Float[Array, "*b n d"], Y: Float[Array, "*b m d"]) -> Float[Array, "*b n m"]:
@@ -53,7 +54,18 @@ class Kernel(Parametric):
 
     def block(self, A: Atoms, B: Atoms) -> Float[Array, "*b n m"]:
         """Means of k over all pairs of atoms."""
-        A, B = A.select(self.active_dims), B.select(self.active_dims)
+        return self._means(A.select(self.active_dims), B.select(self.active_dims))
+
+    def own(self, A: Atoms) -> Float[Array, "*n"]:
+        """Means of k over each atom paired with itself."""
+        A = A.select(self.active_dims)
+        if self.stationary and not any(A.wide):
+            variance = getattr(self, "variance").astype(A.center.dtype)  # noqa: B009
+            return jnp.broadcast_to(variance, A.center.shape[:-1])
+        alone = Atoms(A.center[..., None, :], A.width[..., None, :], A.extremes, A.wide)
+        return self._means(alone, alone)[..., 0, 0]
+
+    def _means(self, A: Atoms, B: Atoms) -> Float[Array, "*b n m"]:
         wide = tuple(a or b for a, b in zip(A.wide, B.wide))
         if not any(wide):
             return self.points(A.center, B.center)

@@ -25,6 +25,7 @@ class Periodic(Kernel):
     Array([[1.]], dtype=float64)
     """
 
+    stationary = True
     lengthscale: Float[Array, ""] = parameter()
     period: Float[Array, ""] = parameter(role="lengthscale")
     variance: Float[Array, ""] = parameter(role="variance")

@@ -18,6 +18,7 @@ class RationalQuadratic(Kernel):
     Array([[0.33333333]], dtype=float64)
     """
 
+    stationary = True
     lengthscale: Float[Array, "..."] = parameter(role="lengthscale")
     alpha: Float[Array, ""] = parameter()
     variance: Float[Array, ""] = parameter(role="variance")

@@ -17,6 +17,7 @@ from aggregauss.supports.layout import Atoms
 class Separable(Kernel):
     """A stationary kernel that factorises over dimensions."""
 
+    stationary = True
     lengthscale: eqx.AbstractVar[Float[Array, "..."]]
     variance: eqx.AbstractVar[Float[Array, ""]]
     profile: ClassVar[Profile]  # each kernel's own
