@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
+from aggregauss import linalg
 from aggregauss.inference.bounds import expected
 from aggregauss.inference.sparse import JITTER, Group, Moments2, Prepared, Variational, prepare
 from aggregauss.parameters import log_prior, unpack
@@ -69,16 +70,14 @@ ADAM = optax.scale_by_adam()
 def init(vector: Array, Z: Array, m: int, rate: float, rho: float) -> State:
     """q equal to the prior."""
     free = Free(vector, Z, jnp.zeros(m), jnp.zeros((m, m)))
-    q = Variational(jnp.eye(m), jnp.zeros(m))
+    q = Variational(jnp.eye(m), jnp.zeros(m), jnp.zeros(m), jnp.eye(m))
     return State(free, q, ADAM.init(free), jnp.asarray(rate), jnp.asarray(rho), jnp.asarray(0))
 
 
 def moments(state: State, natural: bool) -> Moments2:
     """μ and Σ of q."""
     if natural:
-        L = jnp.linalg.cholesky(state.q.precision)
-        covariance = jax.scipy.linalg.cho_solve((L, True), jnp.eye(len(L)))
-        return Moments2(covariance @ state.q.shift, covariance)
+        return Moments2(state.q.mean, state.q.covariance)
     root = _root(state.free.root)
     return Moments2(state.free.mean, root @ root.T)
 
@@ -108,11 +107,17 @@ def add(a: Gradient, b: Gradient) -> Gradient:
     return jax.tree.map(jnp.add, a, b)
 
 
+class Slopes(NamedTuple):
+    """The bound, how it rises, and where q goes along its natural gradient."""
+
+    objective: Float[Array, ""]
+    free: Free
+    q: Variational
+
+
 @eqx.filter_jit
-def advance(
-    template: Any, state: State, gradient: Gradient, scale: Array, learn: Array, settings: Settings
-) -> tuple[State, Array]:
-    """The next state and the bound at the present one; `scale` is n/b, `learn` 0 keeps the hyper-parameters."""
+def slopes(template: Any, state: State, gradient: Gradient, scale: Array, settings: Settings) -> Slopes:
+    """The bound at the present state and its derivatives; `scale` is n/b."""
     q = moments(state, settings.natural)
     free = state.free
 
@@ -124,24 +129,28 @@ def advance(
     vector, Z, towards = pull(gradient.now)
     G_mean = scale * towards.mean
     G_cov = scale * 0.5 * (towards.covariance + towards.covariance.T)
-
     prior, prior_slope = jax.value_and_grad(lambda v: log_prior(unpack(template, v)))(free.vector)
-    divergence, kl_slope = jax.value_and_grad(_divergence)(q)
+    divergence = _divergence(q)
     objective = scale * gradient.value - divergence + prior
-    d_vector = learn * (scale * (gradient.vector + vector) + prior_slope)
-    d_Z = learn * scale * (gradient.Z + Z) if settings.move_inducing else jnp.zeros_like(free.Z)
+    d_vector, d_Z = scale * (gradient.vector + vector) + prior_slope, scale * (gradient.Z + Z)
     if settings.natural:
-        d_mean, d_root = jnp.zeros_like(free.mean), jnp.zeros_like(free.root)
-        moved = _natural(state.q, q, G_mean, G_cov, state.rho)
-    else:
-        d_mean = G_mean - kl_slope.mean
-        d_root = _pull_root(free.root, G_cov - kl_slope.covariance)
-        moved = state.q
-    downhill = jax.tree.map(jnp.negative, Free(d_vector, d_Z, d_mean, d_root))
+        moved = _natural(state.q, G_mean, G_cov, state.rho)
+        return Slopes(objective, Free(d_vector, d_Z, jnp.zeros_like(free.mean), jnp.zeros_like(free.root)), moved)
+    kl_slope = jax.grad(_divergence)(q)
+    d_root = _pull_root(free.root, G_cov - kl_slope.covariance)
+    return Slopes(objective, Free(d_vector, d_Z, G_mean - kl_slope.mean, d_root), state.q)
+
+
+@eqx.filter_jit
+def advance(state: State, uphill: Slopes, learn: Array, settings: Settings) -> State:
+    """The next state; `learn` 0 keeps the hyper-parameters."""
+    rise = uphill.free
+    d_Z = learn * rise.Z if settings.move_inducing else jnp.zeros_like(rise.Z)
+    downhill = jax.tree.map(jnp.negative, Free(learn * rise.vector, d_Z, rise.mean, rise.root))
     with jax.numpy_dtype_promotion("standard"):  # Optax mixes integers and floats
         change, adam = ADAM.update(downhill, state.adam)
-    fresh = jax.tree.map(lambda x, c: x - state.rate * c, free, change)
-    return State(Free(*fresh), moved, adam, state.rate, state.rho, state.step + 1), objective
+    fresh = jax.tree.map(lambda x, c: x - state.rate * c, state.free, change)
+    return State(Free(*fresh), uphill.q, adam, state.rate, state.rho, state.step + 1)
 
 
 def cast(model: Any, dtype: str) -> Any:
@@ -154,20 +163,27 @@ def _prepare(template: Any, vector: Array, Z: Array, q: Moments2, settings: Sett
     return jax.tree.map(lambda x: x.astype(settings.dtype), now)
 
 
-def _natural(now: Variational, q: Moments2, G_mean: Array, G_cov: Array, rho: Array) -> Variational:
+def _natural(now: Variational, G_mean: Array, G_cov: Array, rho: Array) -> Variational:
     """The step above, halved until the precision stays positive definite."""
-    aim = Variational(jnp.eye(len(q.mean)) - 2.0 * G_cov, G_mean - 2.0 * G_cov @ q.mean)
+    precision, shift = jnp.eye(len(now.mean)) - 2.0 * G_cov, G_mean - 2.0 * G_cov @ now.mean
 
-    def towards(share: Array) -> Variational:
-        return jax.tree.map(lambda a, b: (1.0 - share) * a + share * b, now, aim)
+    def factor(share: Array) -> Array:
+        mixed = (1.0 - share) * now.precision + share * precision
+        return jax.lax.linalg.cholesky(mixed, symmetrize_input=False)
 
-    def refused(state: tuple[Array, Array]) -> Array:
-        share, done = state
-        L = jnp.linalg.cholesky(towards(share).precision)
+    def refused(state: tuple[Array, Array, Array]) -> Array:
+        _, L, done = state
         return ~jnp.isfinite(L[-1, -1]) & (done < HALVINGS)
 
-    share, _ = jax.lax.while_loop(refused, lambda s: (0.5 * s[0], s[1] + 1), (rho, jnp.asarray(0)))
-    return towards(share)
+    def halve(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        share, _, done = state
+        return 0.5 * share, factor(0.5 * share), done + 1
+
+    share, L, _ = jax.lax.while_loop(refused, halve, (rho, factor(rho), jnp.asarray(0)))
+    inverse = linalg.lower_solve(L, jnp.eye(len(L)))
+    covariance = inverse.T @ inverse
+    moved = (1.0 - share) * now.shift + share * shift
+    return Variational((1.0 - share) * now.precision + share * precision, moved, covariance @ moved, covariance)
 
 
 def _divergence(q: Moments2) -> Array:

@@ -7,8 +7,8 @@
     mc        average over draws of v, differentiated through them
 
 Var η = Σ_ij w_i w_j Cov(g(v_i), g(v_j)) is split: what is linear in the part of the covariance that q describes,
-(Σ_i d_i k_i) P (Σ_i d_i k_i)ᵀ with d_i = w_i E g'(v_i), is summed over all individuals, because there large terms cancel;
-the rest is summed over pairs of probes. Cost: one product of bags x m x m, and bags x probes² x m.
+c Σ cᵀ with c = Σ_i d_i c_i and d_i = w_i E g'(v_i), is summed over all individuals, because there large terms cancel;
+the rest is summed over pairs of probes. Cost: products of bags x m x m, and bags x probes² x m.
 """
 
 from collections.abc import Callable
@@ -22,6 +22,7 @@ from aggregauss.inference.sparse import (
     Group,
     Prepared,
     features,
+    learned_variance,
     mean_at,
     pair_sum,
     prior_variance,
@@ -55,7 +56,7 @@ def _aggregate_first(model: Any, Z: Array, now: Prepared, group: Group, key: Arr
     a = _total(group, group.weight * (mean + K @ now.alpha))
     T = _total(group, group.weight[:, None] * K)
     at = probe(model, Z, now, group)
-    b = jnp.sum((T @ now.P) * T, axis=1) + pair_sum(group, at.open)
+    b = learned_variance(now, T) + pair_sum(group, at.open)
     return model.likelihood.expected_log_prob(group.seen, a, jnp.maximum(b, 0.0))
 
 
@@ -121,7 +122,7 @@ def response_moments(model: Any, Z: Array, now: Prepared, group: Group) -> tuple
     d = jax.jvp(lambda m: g.mean(m, at.variance), (at.mean,), (jnp.ones_like(at.mean),))[1]
     C = g.covariance(at.mean, at.variance, at.open + at.learned)
     rest = pair_sum(group, C - d[:, :, None] * d[:, None, :] * at.learned)
-    variance = jnp.sum((T @ now.P) * T, axis=1) + rest
+    variance = learned_variance(now, T) + rest
     safe = jnp.where(group.present > 0, mean, 0.5)  # padding must not make a logarithm infinite
     return safe, jnp.maximum(variance, 1e-12 * safe**2)
 

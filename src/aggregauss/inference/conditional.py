@@ -22,7 +22,7 @@ from aggregauss.archive import storable
 from aggregauss.inference.bounds import response_moments
 from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import choose_shape, groups
-from aggregauss.inference.sparse import JITTER, Group, Moments2, Prepared, inducing_gram
+from aggregauss.inference.sparse import JITTER, Group, Moments2, Prepared, inducing_gram, prepare_white
 from aggregauss.kernels.covariance import cross, diagonal, gram, symmetric
 from aggregauss.latent.effects import with_effects
 from aggregauss.latent.means import Moments, moments
@@ -81,11 +81,10 @@ def aggregate_moments(model: Any, Z: Array, state: Conditional, support: Support
     target = Observations(support, np.ones(n), np.zeros(n))
     shape = choose_shape(support.atom_counts, n, len(state.alpha), PROBES, np.dtype(float))
     now = _prepared(state)
-    parts = [
-        (_response(model, Z, now, group), int(group.present.sum()))
-        for group in groups(target, np.arange(n), shape, np.random.default_rng(0))
-    ]
-    mean, variance = (np.concatenate([np.asarray(pair[k])[:count] for pair, count in parts]) for k in (0, 1))
+    mean, variance = np.zeros(n), np.zeros(n)
+    for rows, group in groups(target, np.arange(n), shape, np.random.default_rng(0)):
+        first, second = _response(model, Z, now, group)
+        mean[rows], variance[rows] = np.asarray(first)[: len(rows)], np.asarray(second)[: len(rows)]
     return mean, variance
 
 
@@ -142,9 +141,7 @@ def _condition_jointly(
 def _prepared(state: Conditional) -> Prepared:
     assert state.root is not None
     whiten = linalg.lower_solve(state.factor, jnp.eye(len(state.alpha))).T
-    covariance = state.root @ state.root.T
-    P = whiten @ covariance @ whiten.T
-    return Prepared(state.alpha, whiten @ whiten.T - P, P, whiten, covariance)
+    return prepare_white(whiten, state.alpha, state.root @ state.root.T)
 
 
 @eqx.filter_jit

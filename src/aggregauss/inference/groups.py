@@ -19,6 +19,8 @@ from aggregauss.supports.support import Support
 
 TARGET = 1 << 24  # entries of K = k(atoms, Z) in one group
 ROUND = 64
+SLACK = 1.04  # room that bags of unequal sizes leave in a group
+CROWD = 2.0  # how many more bags than the average a group may hold
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +34,13 @@ class Shape:
 
 
 def choose_shape(counts: np.ndarray, batch: int, inducing: int, probes: int, dtype: np.dtype) -> Shape:
-    """Room for the largest bag, and otherwise for as many atoms as memory should hold at once."""
-    largest = int(counts.max())
-    wanted = min(int(np.sort(counts)[-batch:].sum()), max(largest, TARGET // max(inducing, 1)))
-    atoms = -(-wanted // ROUND) * ROUND
-    bags = min(batch, max(1, int(np.searchsorted(np.cumsum(np.sort(counts)), atoms, side="right"))))
+    """Room for the largest bag, and otherwise for an even share of a typical batch that memory can hold at once."""
+    largest, typical = int(counts.max()), float(counts.mean()) * batch
+    parts = -(-typical // max(largest, TARGET // max(inducing, 1)))
+    atoms = max(largest, int((1.0 if parts == 1 else SLACK) * typical / parts))
+    atoms = -(-atoms // ROUND) * ROUND
+    fullest = int(np.searchsorted(np.cumsum(np.sort(counts)), atoms, side="right"))
+    bags = min(batch, max(1, fullest), int(np.ceil(CROWD * batch / parts)))
     return Shape(atoms, bags, min(probes, largest), dtype)
 
 
@@ -50,17 +54,24 @@ def epoch_batches(n: int, batch: int, seed: int, epoch: int) -> Iterator[np.ndar
         yield np.sort(order[start : start + batch])
 
 
-def groups(observations: Observations, rows: np.ndarray, shape: Shape, rng: np.random.Generator) -> Iterator[Group]:
-    """The chosen bags in as few groups as they fit."""
+def groups(
+    observations: Observations, rows: np.ndarray, shape: Shape, rng: np.random.Generator
+) -> Iterator[tuple[np.ndarray, Group]]:
+    """The chosen bags in few groups, with their rows: the largest first, each where there is most room."""
     counts = observations.support.atom_counts[rows]
-    start, used = 0, 0
-    for stop in range(len(rows) + 1):
-        full = stop == len(rows) or used + counts[stop] > shape.atoms or stop - start == shape.bags
-        if full and stop > start:
-            yield pack(observations, rows[start:stop], shape, rng)
-            start, used = stop, 0
-        if stop < len(rows):
-            used += int(counts[stop])
+    few = -(-int(counts.sum()) // shape.atoms)
+    room, members = [shape.atoms] * few, [[] for _ in range(few)]
+    for i in np.argsort(-counts, kind="stable"):
+        open_to = [g for g, own in enumerate(members) if room[g] >= counts[i] and len(own) < shape.bags]
+        g = max(open_to, key=lambda g: room[g], default=len(room))
+        if g == len(room):
+            room.append(shape.atoms)
+            members.append([])
+        room[g] -= int(counts[i])
+        members[g].append(int(i))
+    for chosen in members:
+        own = rows[np.sort(chosen)]
+        yield own, pack(observations, own, shape, rng)
 
 
 def pack(observations: Observations, rows: np.ndarray, shape: Shape, rng: np.random.Generator) -> Group:

@@ -4,7 +4,7 @@ u = (f(Z), coefficients of linear effects) is whitened, u = L ε with L Lᵀ = K
 
     mean of f at x       m(x) + k_x α,                    α = W μ
     cov of f at x, y     k(x, y) - k_x Q k_yᵀ,            Q = W (I - Σ) Wᵀ
-                         = r(x, y) + k_x P k_yᵀ,          P = W Σ Wᵀ,    r = k(x, y) - k_x W Wᵀ k_yᵀ
+                         = r(x, y) + c_x Σ c_yᵀ,          c_x = k_x W,    r(x, y) = k(x, y) - c_x c_yᵀ
 
 r is what the inducing variables leave open. Variances at N atoms need one N x m x m product forward and one backward.
 """
@@ -38,10 +38,12 @@ class Group(eqx.Module):
 
 
 class Variational(eqx.Module):
-    """q(ε) by its natural parameters: precision Λ = Σ⁻¹ and Λ μ."""
+    """q(ε) by its natural parameters, precision Λ = Σ⁻¹ and shift Λ μ, with μ and Σ beside."""
 
     precision: Float[Array, "m m"]
     shift: Float[Array, " m"]
+    mean: Float[Array, " m"]
+    covariance: Float[Array, "m m"]
 
 
 class Moments2(NamedTuple):
@@ -56,7 +58,6 @@ class Prepared(NamedTuple):
 
     alpha: Float[Array, " m"]
     Q: Float[Array, "m m"]
-    P: Float[Array, "m m"]
     whiten: Float[Array, "m m"]
     covariance: Float[Array, "m m"]
 
@@ -115,8 +116,19 @@ def prepare(model: Any, Z: Float[Array, "mz d"], q: Moments2, jitter: float) -> 
     """Everything of size m, in double precision."""
     L = jax.lax.linalg.cholesky(inducing_gram(model, Z, jitter), symmetrize_input=False)
     whiten = linalg.lower_solve(L, jnp.eye(len(L), dtype=L.dtype)).T
-    P = whiten @ q.covariance @ whiten.T
-    return Prepared(whiten @ q.mean, whiten @ whiten.T - P, P, whiten, q.covariance)
+    return prepare_white(whiten, whiten @ q.mean, q.covariance)
+
+
+def prepare_white(whiten: Float[Array, "m m"], alpha: Float[Array, " m"], covariance: Float[Array, "m m"]) -> Prepared:
+    """The same, given W and α."""
+    Q = (whiten @ (jnp.eye(len(alpha)) - covariance)) @ whiten.T
+    return Prepared(alpha, Q, whiten, covariance)
+
+
+def learned_variance(now: Prepared, T: Float[Array, "n m"]) -> Float[Array, " n"]:
+    """c Σ cᵀ for rows of covariances with the inducing variables."""
+    white = T @ now.whiten
+    return jnp.sum((white @ now.covariance) * white, axis=1)
 
 
 @jax.custom_vjp

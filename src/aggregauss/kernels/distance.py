@@ -1,21 +1,47 @@
-"""Distances between points in units of the lengthscale, with derivatives that are finite everywhere."""
+"""Distances between points in units of the lengthscale, with derivatives that are finite everywhere.
 
+For D_ij = Σ_k (x_ik - y_jk)² / s_k² and G = ∂L/∂D, in scaled coordinates x̃ = x/s,
+
+    ∂L/∂x̃_i = 2 (Σ_j G_ij x̃_i - (G ỹ)_i),    ∂L/∂ỹ_j = 2 (Σ_i G_ij ỹ_j - (Gᵀ x̃)_j),    s_k ∂L/∂s_k = -Σ x̃_k ∂L/∂x̃_k - ...:
+
+matrix products with d columns, where automatic differentiation would make an n x m array for every dimension.
+"""
+
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 FEW = 4  # up to so many dimensions differences are exact and as fast as a matrix product
 
 
+@jax.custom_vjp
 def squared(X: Float[Array, "*b n d"], Y: Float[Array, "*b m d"], scale: Float[Array, " d"]) -> Float[Array, "*b n m"]:
     """Σ_j (x_j - y_j)² / scale_j² for all pairs, without an n x m x d array."""
     dim = X.shape[-1]
     if dim <= FEW:
         parts = [((X[..., :, None, j] - Y[..., None, :, j]) / scale[j]) ** 2 for j in range(dim)]
         return sum(parts[1:], parts[0])
-    centre = jnp.mean(X, axis=-2, keepdims=True)  # the product form cancels least about the middle of the data
-    X, Y = ((Z - centre) / scale.reshape((1,) * (X.ndim - 1) + (dim,)) for Z in (X, Y))
+    X, Y = _scaled(X, Y, scale)
     squares = jnp.sum(X**2, axis=-1)[..., :, None] + jnp.sum(Y**2, axis=-1)[..., None, :]
     return jnp.maximum(squares - 2.0 * X @ jnp.swapaxes(Y, -1, -2), 0.0)
+
+
+def _squared_fwd(X: Array, Y: Array, scale: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    return squared(X, Y, scale), (X, Y, scale)
+
+
+def _squared_bwd(saved: tuple[Array, Array, Array], G: Array) -> tuple[Array, Array, Array]:
+    scale = saved[2]
+    X, Y = _scaled(*saved)
+    dX = 2.0 * (jnp.sum(G, axis=-1)[..., None] * X - G @ Y)
+    dY = 2.0 * (jnp.sum(G, axis=-2)[..., None] * Y - jnp.swapaxes(G, -1, -2) @ X)
+    rows = tuple(range(X.ndim - 1))
+    d_scale = -(jnp.sum(X * dX, axis=rows) + jnp.sum(Y * dY, axis=rows)) / scale
+    per = scale.reshape((1,) * (X.ndim - 1) + (-1,))
+    return dX / per, dY / per, d_scale
+
+
+squared.defvjp(_squared_fwd, _squared_bwd)
 
 
 def euclidean(
@@ -25,3 +51,10 @@ def euclidean(
     square = squared(X, Y, scale)
     apart = square > 0
     return jnp.where(apart, jnp.sqrt(jnp.where(apart, square, 1.0)), 0.0)
+
+
+def _scaled(X: Array, Y: Array, scale: Array) -> tuple[Array, Array]:
+    """In units of the scale, about the middle of the data, where products cancel least."""
+    centre = jnp.mean(X, axis=-2, keepdims=True)
+    per = scale.reshape((1,) * (X.ndim - 1) + (-1,))
+    return (X - centre) / per, (Y - centre) / per
