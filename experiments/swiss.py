@@ -32,7 +32,7 @@ BATCH = 15
 PILOT_SEED = 100
 SETTINGS = ["manifold", "l2", "learning_rate"]
 PILOT = {"manifold": (10, 1, 0), "l2": (1, 0), "learning_rate": (0.01, 0.05)}
-BEST = 2  # settings of the pilot that are tried on every set
+BEST = 1  # settings of the pilot that are tried on every set
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

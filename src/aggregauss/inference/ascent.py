@@ -94,7 +94,8 @@ def data_gradient(template: Any, free: Free, now: Prepared, group: Group, key: A
 
     def value(vector: Array, Z: Array, now: Prepared) -> Array:
         model = cast(unpack(template, vector), settings.dtype)
-        terms = expected(model, Z.astype(settings.dtype), now, group, settings.bound, key)
+        with jax.default_matmul_precision("highest"):  # a GPU would round single precision to ten bits
+            terms = expected(model, Z.astype(settings.dtype), now, group, settings.bound, key)
         return jnp.sum(terms.astype(float))
 
     total, (vector, Z, now) = jax.value_and_grad(value, argnums=(0, 1, 2))(free.vector, free.Z, now)

@@ -31,7 +31,7 @@ from aggregauss.inference.sparse import (
 )
 from aggregauss.likelihoods.sums import Sums
 
-DRAWS = 16
+DRAWS = 32  # of v, in pairs of opposite sign
 BOUNDS = ("matched", "taylor", "jensen", "mc")
 
 
@@ -94,8 +94,8 @@ def _mc(model: Any, Z: Array, now: Prepared, group: Group, key: Array) -> Float[
     first, second = jax.random.split(key)
     m, dtype = f.K.shape[1], f.K.dtype
     root = jnp.linalg.cholesky(now.covariance.astype(float)).astype(dtype)
-    through_u = f.K @ (now.whiten @ (root @ jax.random.normal(first, (m, DRAWS), dtype)))
-    v = f.mean[:, None] + through_u + sd[:, None] * jax.random.normal(second, (len(sd), DRAWS), dtype)
+    through_u = f.K @ (now.whiten @ (root @ _pairs(first, m, dtype)))
+    v = f.mean[:, None] + through_u + sd[:, None] * _pairs(second, len(sd), dtype)
     eta = _total(group, group.weight[:, None] * model.likelihood.g.forward(v))
     safe = jnp.where(group.present[:, None] > 0, eta, 0.5)
     densities = jax.vmap(lambda e: model.likelihood.log_density(group.seen, e), in_axes=1)(safe)
@@ -103,6 +103,11 @@ def _mc(model: Any, Z: Array, now: Prepared, group: Group, key: Array) -> Float[
 
 
 _RULES: dict[str, Callable[..., Array]] = {"matched": _matched, "taylor": _taylor, "jensen": _jensen, "mc": _mc}
+
+
+def _pairs(key: Array, rows: int, dtype: Any) -> Float[Array, "rows draws"]:
+    half = jax.random.normal(key, (rows, DRAWS // 2), dtype)
+    return jnp.concatenate([half, -half], axis=1)
 
 
 def _field(model: Any, Z: Array, now: Prepared, group: Group) -> Field:

@@ -54,7 +54,7 @@ class Observations:
     @property
     def density(self) -> np.ndarray:
         """Each observation as a level of the latent function: totals over their mass, means as they are."""
-        return self.y / self.support.integrate(np.ones(len(self.support.owner)))
+        return self.y / self.support.effective_mass
 
 
 def observe(support: Any, y: Any, noise_variance: Any, counts: Any = None) -> Observations:

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from aggregauss.checks import as_matrix, whole_number
-from aggregauss.supports.support import Support
+from aggregauss.supports.support import SAMPLE, Support
 
 DEFAULT = 200
-SAMPLE = 20_000  # individuals among which landmarks are chosen
+BLOCK = 64  # bags looked at together
 
 
 def landmarks(inducing: Any, support: Support, seed: int) -> np.ndarray:
@@ -24,7 +24,7 @@ def landmarks(inducing: Any, support: Support, seed: int) -> np.ndarray:
         if Z.shape[1] != support.dim:
             raise ValueError(f'SVI: "inducing" must have {support.dim} column(s) like the data, but has {Z.shape[1]}.')
         return Z
-    pool = _pool(support, seed)
+    pool = np.unique(support.sample(SAMPLE, seed).center, axis=0)
     if inducing is None:
         return _spread(pool, min(DEFAULT, len(pool)), seed)
     wanted = whole_number(inducing, "SVI", "inducing")
@@ -34,14 +34,6 @@ def landmarks(inducing: Any, support: Support, seed: int) -> np.ndarray:
             f"are {len(pool)}. Ask for fewer."
         )
     return _spread(pool, wanted, seed)
-
-
-def _pool(support: Support, seed: int) -> np.ndarray:
-    """Distinct locations of individuals, at most `SAMPLE` of them."""
-    center = support.center
-    if len(center) > SAMPLE:
-        center = center[np.sort(np.random.default_rng(seed).choice(len(center), SAMPLE, replace=False))]
-    return np.unique(center, axis=0)
 
 
 def _spread(pool: np.ndarray, m: int, seed: int) -> np.ndarray:
@@ -54,9 +46,15 @@ def _spread(pool: np.ndarray, m: int, seed: int) -> np.ndarray:
 
 def _one_per_bag(support: Support) -> np.ndarray:
     """The individual nearest to the centre of each bag."""
+    sd = support.sample().center.std(axis=0)
+    scale = np.where(sd > 0, sd, 1.0)
+    blocks = (support[start : start + BLOCK] for start in range(0, len(support), BLOCK))
+    return np.unique(np.concatenate([_most_central(block, scale) for block in blocks]), axis=0)
+
+
+def _most_central(support: Support, scale: np.ndarray) -> np.ndarray:
     means = support.with_measure("mean").integrate(support.center)
-    sd = support.center.std(axis=0)
-    away = ((support.center - means[support.owner]) / np.where(sd > 0, sd, 1.0)) ** 2
+    away = ((support.center - means[support.owner]) / scale) ** 2
     order = np.lexsort((away.sum(axis=1), support.owner))
     first = np.searchsorted(support.owner[order], np.arange(support.size))
-    return np.unique(support.center[order[first]], axis=0)
+    return support.center[order[first]]

@@ -22,10 +22,10 @@ class Scales:
         low, high = support.bounding_box()
         self.extent = np.where(high > low, high - low, 1.0)
         if support.dim > MANY_DIMS:  # distances grow with the number of dimensions
-            sd = support.center.std(axis=0)
+            sd = support.sample().center.std(axis=0)
             self.extent = 5.0 * np.where(sd > 0, sd, 1.0) * np.sqrt(support.dim)
         self.middle = (low + high) / 2
-        mass = support.integrate(np.ones(len(support.owner)))
+        mass = support.effective_mass
         self.level, self.spread = _through_link(observations, likelihood.g, mass)
         level = float(y.sum() / mass.sum())
         share = observations.noise_scale(likelihood)

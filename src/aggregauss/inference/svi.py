@@ -26,12 +26,14 @@ from aggregauss.inference.profile import Profile, climb, search
 from aggregauss.inference.progress import Watch
 from aggregauss.inference.sparse import Group
 from aggregauss.inference.starts import starts
+from aggregauss.likelihoods import Poisson
 from aggregauss.parameters import pack, settled, unpack
 from aggregauss.supports.points import Points
 
 WHOLE = 30_000_000  # entries of k(atoms, Z) up to which a pass over all the data is one step
 WARM_UP = 5  # steps of q before the hyper-parameters move
 FAILURES = 8
+SURELY, NOTICEABLE = 4.0, 1.3  # standard errors, and ratio, from which overdispersion is spoken of
 QUIET = 30  # steps of q, at most, for one value of the hyper-parameters
 BAD_START = (
     "SVI: the objective was not finite at the start. Give starting values near the data, or standardise the covariates."
@@ -103,7 +105,10 @@ class SVI:
         inducing = Points(np.asarray(state.free.Z)) if len(Z) else None
         conditional = sparse_conditional(fitted, state.free.Z, q)
         record = Run(history[-1], len(history), len(history), message == "converged", message, tuple(history))
-        return Posterior(fitted, observations, None, conditional, history[-1], "SVI", (record,), inducing=inducing)
+        post = Posterior(fitted, observations, None, conditional, history[-1], "SVI", (record,), inducing=inducing)
+        if isinstance(fitted.likelihood, Poisson) and not fitted.likelihood.region_effect:
+            warn_if_overdispersed(post)
+        return post
 
     def _check(self, model: Any, observations: Observations) -> None:
         one_of(self.bound, BOUNDS, "SVI", "bound")
@@ -125,6 +130,17 @@ class SVI:
             )
 
 
+def warn_if_overdispersed(post: Posterior) -> None:
+    """Say so when counts scatter more than Poisson counts would, by far more than chance."""
+    free = max(1.0, len(post.observations.y) - post.effective_parameters)
+    ratio = post.dispersion()
+    if ratio > 1.0 + SURELY * np.sqrt(2.0 / free) and ratio > NOTICEABLE:
+        warn(
+            f"SVI: the counts scatter {ratio:.1f} times as much as Poisson counts would around the fitted means, so "
+            "intervals are too narrow. Use Poisson(region_effect=True) or NegativeBinomial()."
+        )
+
+
 class _Fit:
     """One run: the data in groups, and the way up."""
 
@@ -137,7 +153,8 @@ class _Fit:
         self.batch = svi.batch_size or (self.n if fits else int(np.clip(share, 16, self.n)))
         self.settings = ascent.Settings(svi.bound, svi.dtype, svi.gradients == "natural", svi.optimise_inducing)
         self.shape: Shape = choose_shape(counts, self.batch, self.m, svi.probes, np.dtype(svi.dtype))
-        rho = svi.natural_rate or (0.5 if self.batch >= self.n else 0.1)
+        noisy = self.batch < self.n or svi.bound == "mc"
+        rho = svi.natural_rate or (0.05 if noisy else 0.5)
         self.start = ascent.init(pack(template), jnp.asarray(Z), self.m, svi.learning_rate, rho)
 
     @property

@@ -14,13 +14,15 @@ def warn_of_scales(support: Support, kernel: Kernel) -> None:
     """Say so when a lengthscale belongs to a constant covariate, or one lengthscale to covariates of unequal size."""
     if len(support) < 2:
         return
-    sd = np.hypot(support.center.std(axis=0), support.width.max(axis=0))
+    low, high = support.bounding_box()
+    seen = support.sample()
+    sd = np.where(high > low, np.hypot(seen.center.std(axis=0), seen.width.max(axis=0)), 0.0)
     for part in _leaves(kernel):
         lengthscale = getattr(part, "lengthscale", None)
         if lengthscale is None:
             continue
         columns = np.arange(support.dim) if part.active_dims is None else np.array(part.active_dims)
-        constant = columns[sd[columns] == 0]
+        constant = columns[high[columns] == low[columns]]
         if len(constant) and np.ndim(lengthscale):
             warn(
                 f"{type(part).__name__}: column(s) {', '.join(map(str, constant))} of the data are constant, so nothing "

@@ -18,17 +18,16 @@ class Standardiser:
 
     def __call__(self, support: Support) -> Support:
         """The supports with standardised coordinates; weights stay as they are."""
-        return dataclasses.replace(
-            support, center=(support.center - self.center) / self.scale, width=support.width / self.scale
-        )
+        return support.rescaled(self.center, self.scale)
 
 
 def standardiser(support: Support) -> Standardiser:
-    """Mean and standard deviation over the individuals; a dimension that is constant keeps its scale.
+    """Mean and standard deviation over the individuals, or many of them; a constant dimension keeps its scale.
 
     >>> from aggregauss.supports import Points
     >>> standardiser(Points([[0.0, 5.0], [2.0, 5.0]])).scale.tolist()
     [1.0, 1.0]
     """
-    sd = support.center.std(axis=0)
-    return Standardiser(support.center.mean(axis=0), np.where(sd > 0, sd, 1.0))
+    center = support.sample().center
+    sd = center.std(axis=0)
+    return Standardiser(center.mean(axis=0), np.where(sd > 0, sd, 1.0))

@@ -9,6 +9,7 @@ so that ∫ h dμ_i = Σ_j w_j · (mean of h over atom j). `measure="total"` (ex
 takes this integral; `measure="mean"` (intensive: rates, averages, densities) divides it by the mass Σ_j w_j.
 """
 
+import abc
 import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal
@@ -20,15 +21,19 @@ from aggregauss.checks import one_of
 
 Measure = Literal["total", "mean"]
 MEASURES = ("total", "mean")
+SAMPLE = 20_000  # individuals that show what is typical
 
 
 @storable
 @dataclasses.dataclass(frozen=True, eq=False)
-class Support:
+class Support(metaclass=abc.ABCMeta):
     """A batch of n supports, as one ragged array of atoms.
 
     Make one with `Points`, `Intervals`, `Boxes`, `Bags`, `Polygons`, `Polytopes` or `Product`. Supports can be
     indexed like an array and joined with `concatenate`.
+
+    Atoms may also stay elsewhere, as with `ParquetBags`: a class registered as a virtual subclass offers everything
+    but what is one number for each atom. Code that keeps to counts, masses, `sample` and `[rows]` works with both.
     """
 
     center: np.ndarray  # (atoms, d)
@@ -72,9 +77,15 @@ class Support:
         return self.weight if self.measure == "total" else self.weight / self.mass[self.owner]
 
     @property
+    def effective_mass(self) -> np.ndarray:
+        """∫ 1 dμ_i: the mass, or one if the measure is a mean."""
+        return self.mass if self.measure == "total" else np.ones(self.size)
+
+    @property
     def square_weight(self) -> np.ndarray:
         """Σ w² over the atoms of each support: what independent noise of every atom is multiplied by."""
-        return np.bincount(self.owner, self.effective_weight**2, minlength=self.size)
+        squares = np.bincount(self.owner, self.weight**2, minlength=self.size)
+        return squares if self.measure == "total" else squares / self.mass**2
 
     def integrate(self, values: np.ndarray) -> np.ndarray:
         """∫ h dμ_i for every i, given the mean of h over every atom; `values` is (atoms,) or (atoms, k)."""
@@ -87,6 +98,16 @@ class Support:
     def bounding_box(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper corner of everything."""
         return (self.center - self.width / 2).min(axis=0), (self.center + self.width / 2).max(axis=0)
+
+    def sample(self, n: int = SAMPLE, seed: int = 0) -> "Support":
+        """Atoms drawn at random, each a support of its own; all of them, in order, if there are no more than `n`."""
+        atoms = draw(len(self.owner), n, seed)
+        kind = "Boxes" if any(self.wide) else "Points"
+        return single_atoms(self.center[atoms], self.width[atoms], "mean", kind)
+
+    def rescaled(self, center: np.ndarray, scale: np.ndarray) -> "Support":
+        """The same supports in the coordinates (x - center) / scale; weights stay as they are."""
+        return dataclasses.replace(self, center=(self.center - center) / scale, width=self.width / scale)
 
     def with_measure(self, measure: Measure) -> "Support":
         """The same places, as totals (extensive) or as means (intensive)."""
@@ -122,6 +143,13 @@ class Support:
             word = ""
         atoms = "" if len(self.owner) == self.size else f", {len(self.owner):,} atoms"
         return f"{self.kind}({self.size:,} in {self.dim}-d{word}{atoms})"
+
+
+def draw(total: int, n: int, seed: int) -> np.ndarray:
+    """At most `n` of the numbers below `total`, in order."""
+    if total <= n:
+        return np.arange(total)
+    return np.sort(np.random.default_rng(seed).choice(total, n, replace=False))
 
 
 def single_atoms(center: np.ndarray, width: np.ndarray, measure: Measure, kind: str) -> Support:

@@ -1,0 +1,124 @@
+"""One step over all pixels of the malaria-sized problem on an accelerator, and its agreement with the CPU.
+
+    PYTHONPATH=src python benchmarks/gpu.py [--pixels N]
+
+A step is what `SVI` does on a batch that holds all the data: K(X, Z), means and variances of all pixels, the bags' terms,
+derivatives with respect to q and all hyper-parameters, and the update of both. The data lie on the device.
+"""
+
+import argparse
+import statistics
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from malaria import Data, make
+from timing import show
+
+import aggregauss as ag
+from aggregauss.inference import ascent, groups
+from aggregauss.inference.data import Observations, observe
+from aggregauss.inference.starts import starts
+from aggregauss.parameters import pack
+
+LANDMARKS, PROBES = 576, 32
+
+
+def model() -> ag.GP:
+    """ARD RBF on 18 covariates, Matern-3/2 on the coordinates, counts."""
+    covariates = ag.RBF(4.0 * np.ones(18), 0.5, active_dims=range(18))
+    field = ag.Matern32([2.0, 2.0], 0.5, active_dims=[18, 19])
+    return ag.GP(covariates + field, likelihood=ag.Poisson(), aggregation="response", mean=ag.Constant())
+
+
+class Step:
+    """The compiled step on given data."""
+
+    def __init__(self, data: Data, dtype: str, entries: int, m: int = LANDMARKS):
+        bags = ag.Bags(data.X, data.bag, weights=data.population)
+        self.observations: Observations = observe(bags, data.y, None)
+        self.template = starts(model(), self.observations, 0, 0)[0]
+        Z = np.asarray(data.X, float)[np.random.default_rng(0).choice(len(data.X), m, replace=False)]
+        self.settings = ascent.Settings("matched", dtype, True, False)
+        self.state = ascent.init(pack(self.template), jnp.asarray(Z), m, 0.01, 0.1)
+        n = len(data.y)
+        groups.TARGET = entries
+        shape = groups.choose_shape(bags.atom_counts, n, m, PROBES, np.dtype(dtype))
+        packed = groups.groups(self.observations, np.arange(n), shape, np.random.default_rng(0))
+        self.held = [group for _, group in packed]
+
+    def slopes(self) -> ascent.Slopes:
+        """The bound and all its derivatives."""
+        now = ascent.prepared(self.template, self.state, self.settings)
+        total: Any = None
+        for group in self.held:
+            part = ascent.data_gradient(self.template, self.state.free, now, group, jax.random.key(0), self.settings)
+            total = part if total is None else ascent.add(total, part)
+        return ascent.slopes(self.template, self.state, total, jnp.asarray(1.0), self.settings)
+
+    def __call__(self) -> ascent.State:
+        return ascent.advance(self.state, self.slopes(), jnp.asarray(1.0), self.settings)
+
+
+def seconds(task: Any, repeats: int = 10) -> tuple[float, float]:
+    """Of the first call, compilation included, and the median of the others."""
+    taken = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        jax.block_until_ready(task())
+        taken.append(time.perf_counter() - start)
+    return taken[0], statistics.median(taken[1:])
+
+
+def products(pixels: int, dtype: str) -> float:
+    """The two products of pixels x m x m that no step avoids."""
+    K = jax.random.normal(jax.random.key(0), (pixels, LANDMARKS), dtype)
+    Q, g = jnp.eye(LANDMARKS, dtype=dtype), K[:, 0]
+
+    @jax.jit
+    def both(K: jax.Array, Q: jax.Array, g: jax.Array) -> tuple[jax.Array, jax.Array]:
+        with jax.default_matmul_precision("highest"):
+            return K @ Q, K.T @ (g[:, None] * K)
+
+    return seconds(lambda: both(K, Q, g))[1]
+
+
+def apart(a: ascent.Slopes, b: ascent.Slopes) -> list[str]:
+    """Largest differences, relative to the largest entry: bound, gradient of the hyper-parameters, next mean of q."""
+    pairs = [(a.objective, b.objective), (a.free.vector, b.free.vector), (a.q.mean, b.q.mean)]
+    arrays = [(np.asarray(x), np.asarray(y)) for x, y in pairs]
+    return [f"{np.abs(x - y).max() / np.abs(y).max():.1e}" for x, y in arrays]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pixels", type=int, default=None, help="fewer pixels than 1,044,683")
+    parser.add_argument("--compare", type=int, default=50_000, help="pixels of the comparison with the CPU")
+    options = parser.parse_args()
+    print(jax.__version__, jax.devices(), flush=True)
+    data, small = make(options.pixels), make(options.compare)
+
+    rows = []
+    for dtype in ("float32", "float64"):
+        step = Step(data, dtype, 1 << 30)
+        first, later = seconds(step)
+        bare = products(len(data.X), dtype)
+        rows.append([dtype, f"{len(data.X):,}", f"{later:.3f}", f"{bare:.3f}", f"{later / bare:.2f}", f"{first:.1f}"])
+        del step
+    show(["precision", "pixels", "seconds for a step", "two bare products", "ratio", "first step"], rows)
+
+    cpu = jax.devices("cpu")[0]
+    rows = []
+    with jax.default_device(cpu):
+        truth = Step(small, "float64", 1 << 24).slopes()
+    for dtype in ("float32", "float64"):
+        rows.append([f"accelerator, {dtype}", *apart(Step(small, dtype, 1 << 24).slopes(), truth)])
+    with jax.default_device(cpu):
+        rows.append(["CPU, float32", *apart(Step(small, "float32", 1 << 24).slopes(), truth)])
+    show(["against the CPU in float64", "bound", "hyper-parameter gradient", "next mean of q"], rows)
+
+
+if __name__ == "__main__":
+    main()
