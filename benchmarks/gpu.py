@@ -2,8 +2,8 @@
 
     PYTHONPATH=src python benchmarks/gpu.py [--pixels N]
 
-A step is what `SVI` does on a batch that holds all the data: K(X, Z), means and variances of all pixels, the bags' terms,
-derivatives with respect to q and all hyper-parameters, and the update of both. The data lie on the device.
+A step is what `SVI` does on a batch that holds all the data: K(X, Z), means and variances of all pixels, the bags'
+terms, derivatives with respect to q and all hyper-parameters, and the update of both. The data lie on the device.
 """
 
 import argparse
@@ -14,52 +14,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from malaria import Data, make
+from malaria import make
+from step import LANDMARKS, Step
 from timing import show
 
-import aggregauss as ag
-from aggregauss.inference import ascent, groups
-from aggregauss.inference.data import Observations, observe
-from aggregauss.inference.starts import starts
-from aggregauss.parameters import pack
-
-LANDMARKS, PROBES = 576, 32
-
-
-def model() -> ag.GP:
-    """ARD RBF on 18 covariates, Matern-3/2 on the coordinates, counts."""
-    covariates = ag.RBF(4.0 * np.ones(18), 0.5, active_dims=range(18))
-    field = ag.Matern32([2.0, 2.0], 0.5, active_dims=[18, 19])
-    return ag.GP(covariates + field, likelihood=ag.Poisson(), aggregation="response", mean=ag.Constant())
-
-
-class Step:
-    """The compiled step on given data."""
-
-    def __init__(self, data: Data, dtype: str, entries: int, m: int = LANDMARKS):
-        bags = ag.Bags(data.X, data.bag, weights=data.population)
-        self.observations: Observations = observe(bags, data.y, None)
-        self.template = starts(model(), self.observations, 0, 0)[0]
-        Z = np.asarray(data.X, float)[np.random.default_rng(0).choice(len(data.X), m, replace=False)]
-        self.settings = ascent.Settings("matched", dtype, True, False)
-        self.state = ascent.init(pack(self.template), jnp.asarray(Z), m, 0.01, 0.1)
-        n = len(data.y)
-        groups.TARGET = entries
-        shape = groups.choose_shape(bags.atom_counts, n, m, PROBES, np.dtype(dtype))
-        packed = groups.groups(self.observations, np.arange(n), shape, np.random.default_rng(0))
-        self.held = [group for _, group in packed]
-
-    def slopes(self) -> ascent.Slopes:
-        """The bound and all its derivatives."""
-        now = ascent.prepared(self.template, self.state, self.settings)
-        total: Any = None
-        for group in self.held:
-            part = ascent.data_gradient(self.template, self.state.free, now, group, jax.random.key(0), self.settings)
-            total = part if total is None else ascent.add(total, part)
-        return ascent.slopes(self.template, self.state, total, jnp.asarray(1.0), self.settings)
-
-    def __call__(self) -> ascent.State:
-        return ascent.advance(self.state, self.slopes(), jnp.asarray(1.0), self.settings)
+from aggregauss.inference import ascent
 
 
 def seconds(task: Any, repeats: int = 10) -> tuple[float, float]:

@@ -18,6 +18,7 @@ LAYERS = [
     {"likelihoods"},
     {"inference"},
     {"models"},
+    {"baselines"},
     {"privacy", "datasets"},
     {"plots", "io"},
     {"cli"},

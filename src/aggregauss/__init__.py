@@ -56,6 +56,7 @@ from aggregauss.supports import (  # noqa: E402
 
 if TYPE_CHECKING:
     from aggregauss import baselines, datasets, metrics, plots, privacy
+    from aggregauss.io import ParquetBags
 
 __version__ = "0.1.0"
 
@@ -91,6 +92,7 @@ __all__ = [
     "NegativeBinomial",
     "NonNegative",
     "Normal",
+    "ParquetBags",
     "Periodic",
     "Points",
     "Poisson",
@@ -126,4 +128,6 @@ _LATE = ("baselines", "datasets", "metrics", "plots", "privacy")  # modules that
 def __getattr__(name: str) -> object:
     if name in _LATE:
         return importlib.import_module(f"aggregauss.{name}")
+    if name == "ParquetBags":
+        return importlib.import_module("aggregauss.io").ParquetBags
     raise AttributeError(f"module 'aggregauss' has no attribute {name!r}")

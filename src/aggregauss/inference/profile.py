@@ -2,7 +2,8 @@
 
 Where a pass over all the data is affordable, q is brought to its optimum by natural-gradient steps, each a pass; by the
 envelope theorem the bound's partial derivatives are then those of the profile. A step that loses ground is taken back
-and halved.
+and halved. Checkpoints hold every evaluation: a search that is resumed is given the same answers again, and so goes the
+same way.
 """
 
 import dataclasses
@@ -11,34 +12,69 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from tqdm.auto import tqdm
 
 from aggregauss.inference import ascent
+from aggregauss.inference.checkpoint import Checkpoint
+from aggregauss.inference.passes import Passes
 from aggregauss.parameters import bounds
 
 Pass = Callable[[ascent.State], ascent.Slopes]
+Evaluation = tuple[float, np.ndarray]
 LEAST_SHARE = 1e-3
+QUIET = 30  # steps of q, at most, for one value of the hyper-parameters
+FINER = 0.1  # how much closer q is brought to its optimum than the hyper-parameters to theirs
+
+
+def whole_passes(
+    passes: Passes, start: ascent.State, checkpoint: Checkpoint, tolerance: float, most: int, learn: bool, bar: tqdm
+) -> tuple[ascent.State, list[float], str]:
+    """The state at the top, the profile along the way, and why the search ended."""
+    held = passes.hold()
+    saved = checkpoint.read(start)
+
+    def look(state: ascent.State) -> ascent.Slopes:
+        return passes.over(state, held)
+
+    state, _, flat = saved or (start, [], ())
+    known = [(float(flat[i]), np.asarray(flat[i + 1])) for i in range(0, len(flat), 2)]
+    profile = Profile(look, state, FINER * tolerance, checkpoint, bar, known)
+    vector = np.asarray(start.free.vector)
+    if not known:
+        profile.state, _ = climb(look, start, tolerance)
+    if learn and vector.size:
+        vector, message = search(profile, passes.template, vector, most, tolerance)
+    else:
+        profile(vector)
+        message = "converged"
+    profile.save()
+    if not np.isfinite(max(profile.history)):
+        return start, [], "not finite at the start"
+    top = profile.state._replace(free=profile.state.free._replace(vector=jnp.asarray(vector)))
+    top, uphill = climb(look, top, FINER * tolerance)
+    return top, [*profile.history, float(uphill.objective)], message
 
 
 @dataclasses.dataclass
 class Profile:
-    """max_q of the bound; remembers where q was, and every evaluation, so that a search can be repeated."""
+    """max_q of the bound; remembers where q was, and every evaluation."""
 
     look: Pass
     state: ascent.State
     tolerance: float
-    most: int
-    report: Callable[[float], None]
-    known: list[tuple[float, np.ndarray]]  # evaluations of an earlier run of the same search
-    history: list[float]
+    checkpoint: Checkpoint
+    bar: tqdm
+    known: list[Evaluation]  # those of an earlier run of the same search come first
+    history: list[float] = dataclasses.field(default_factory=list)
 
-    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, vector: np.ndarray) -> Evaluation:
         """The profile and its gradient."""
         if len(self.history) < len(self.known):
             value, slope = self.known[len(self.history)]
             self.history.append(value)
             return value, slope
         free = self.state.free._replace(vector=jnp.asarray(vector))
-        best, uphill = climb(self.look, self.state._replace(free=free), self.tolerance, self.most)
+        best, uphill = climb(self.look, self.state._replace(free=free), self.tolerance)
         value, slope = float(uphill.objective), np.asarray(uphill.free.vector)
         if np.isfinite(value) and np.isfinite(slope).all():
             self.state = best
@@ -46,15 +82,22 @@ class Profile:
             value, slope = -np.inf, np.zeros_like(slope)
         self.history.append(value)
         self.known.append((value, slope))
-        self.report(value)
+        self.bar.set_postfix(objective=f"{value:.3f}", refresh=False)
+        self.bar.update()
+        if self.checkpoint.due(self.history):
+            self.save()
         return value, slope
 
+    def save(self) -> None:
+        """To the checkpoint."""
+        self.checkpoint.write(self.state, self.history, tuple(x for pair in self.known for x in pair))
 
-def climb(look: Pass, state: ascent.State, tolerance: float, most: int) -> tuple[ascent.State, ascent.Slopes]:
+
+def climb(look: Pass, state: ascent.State, tolerance: float) -> tuple[ascent.State, ascent.Slopes]:
     """Natural-gradient steps of q until one gains less than `tolerance`; the best state and its slopes."""
-    state = state._replace(rho=jnp.asarray(1.0))
-    best, uphill = state, look(state)
-    for _ in range(most):
+    best = state._replace(rho=jnp.asarray(1.0))
+    uphill = look(best)
+    for _ in range(QUIET):
         trial = best._replace(q=uphill.q)
         ahead = look(trial)
         gain = float(ahead.objective - uphill.objective)
@@ -71,10 +114,8 @@ def climb(look: Pass, state: ascent.State, tolerance: float, most: int) -> tuple
     return best, uphill
 
 
-def search(
-    profile: Profile, template: Any, start: np.ndarray, max_iterations: int, tolerance: float
-) -> tuple[np.ndarray, bool, str]:
-    """The hyper-parameters at the top, whether the search ended by itself, and why."""
+def search(profile: Profile, template: Any, start: np.ndarray, most: int, tolerance: float) -> tuple[np.ndarray, str]:
+    """The hyper-parameters at the top, and why the search ended."""
     from scipy.optimize import minimize  # slow to import
 
     low, high = bounds(template)
@@ -82,16 +123,21 @@ def search(
     _, slope = profile(start)
     unit = max(1.0, float(np.linalg.norm(slope)))  # within bounds on all sides the first step is the gradient itself
 
-    def cost(vector: np.ndarray) -> tuple[float, np.ndarray]:
+    def cost(vector: np.ndarray) -> Evaluation:
         value, slope = profile(vector)
         return (1e25, np.zeros_like(slope)) if not np.isfinite(value) else (-value / unit, -slope / unit)
 
     result = minimize(
-        cost, start, jac=True, method="L-BFGS-B", bounds=list(zip(low, high)),
-        options={"maxiter": max_iterations, "ftol": 0.0, "gtol": tolerance / unit, "maxfun": 3 * max_iterations},
+        cost,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=list(zip(low, high)),
+        options={"maxiter": most, "ftol": 0.0, "gtol": tolerance / unit, "maxfun": 3 * most},
         callback=_Enough(tolerance / unit),
-    )  # fmt: skip
-    return np.asarray(result.x), bool(result.success) or "StopIteration" in str(result.message), str(result.message)
+    )
+    stopped = bool(result.success) or "StopIteration" in str(result.message)
+    return np.asarray(result.x), "converged" if stopped else str(result.message)
 
 
 @dataclasses.dataclass

@@ -32,11 +32,3 @@ class Watch:
         self.since = len(history)
         self.reductions += 1
         return "stop" if self.reductions > REDUCTIONS else "slow"
-
-    def stored(self) -> tuple[float, ...]:
-        """What a checkpoint keeps."""
-        return (float(self.since), float(self.reductions))
-
-    def restored(self, saved: tuple[float, ...]) -> "Watch":
-        """The watch as it was."""
-        return Watch(self.tolerance, int(saved[0]), int(saved[1]))

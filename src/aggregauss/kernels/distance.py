@@ -2,7 +2,8 @@
 
 For D_ij = Σ_k (x_ik - y_jk)² / s_k² and G = ∂L/∂D, in scaled coordinates x̃ = x/s,
 
-    ∂L/∂x̃_i = 2 (Σ_j G_ij x̃_i - (G ỹ)_i),    ∂L/∂ỹ_j = 2 (Σ_i G_ij ỹ_j - (Gᵀ x̃)_j),    s_k ∂L/∂s_k = -Σ x̃_k ∂L/∂x̃_k - ...:
+    ∂L/∂x̃_i = 2 (Σ_j G_ij x̃_i - (G ỹ)_i),        ∂L/∂ỹ_j = 2 (Σ_i G_ij ỹ_j - (Gᵀ x̃)_j),
+    s_k ∂L/∂s_k = -Σ_i x̃_ik ∂L/∂x̃_ik - Σ_j ỹ_jk ∂L/∂ỹ_jk:
 
 matrix products with d columns, where automatic differentiation would make an n x m array for every dimension.
 """

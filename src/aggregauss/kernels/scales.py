@@ -25,14 +25,15 @@ def warn_of_scales(support: Support, kernel: Kernel) -> None:
         constant = columns[high[columns] == low[columns]]
         if len(constant) and np.ndim(lengthscale):
             warn(
-                f"{type(part).__name__}: column(s) {', '.join(map(str, constant))} of the data are constant, so nothing "
-                "is learned about their lengthscales. Leave them out with active_dims."
+                f"{type(part).__name__}: column(s) {', '.join(map(str, constant))} of the data are constant, so "
+                "nothing is learned about their lengthscales. Leave them out with active_dims."
             )
         varying = sd[columns][sd[columns] > 0]
         if np.ndim(lengthscale) == 0 and len(varying) and varying.max() > UNEQUAL * varying.min():
             warn(
                 f"{type(part).__name__}: one lengthscale for columns whose standard deviations range from "
-                f"{varying.min():.3g} to {varying.max():.3g}. Give fit(..., standardise=True), or a list of lengthscales."
+                f"{varying.min():.3g} to {varying.max():.3g}. Give fit(..., standardise=True), or a list of "
+                "lengthscales."
             )
 
 

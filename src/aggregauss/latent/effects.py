@@ -1,7 +1,7 @@
 """Linear effects of covariates with Gaussian priors: m(x) = value + Σ_j β_j x_j,  β_j ~ N(0, sd_j²).
 
 Unlike the slopes of `LinearMean`, the coefficients are not optimised but integrated out with the rest of the latent
-function: they have a posterior with intervals. The effects are the Gaussian process h(x)ᵀ β, h = (1, x), with covariance
+function: they have a posterior with intervals. The effects are a Gaussian process h(x)ᵀ β, h = (1, x), of covariance
 Σ_j sd_j² h_j(x) h_j(y), so every scheme can treat them as one more kernel; schemes with inducing variables take the
 whitened coefficients β_j / sd_j themselves as inducing variables, which is exact.
 """

@@ -17,8 +17,8 @@ from aggregauss.parameters import parameter
 class Gaussian(Likelihood):
     """Normal noise of one learned variance; `noise_variance` in `fit` adds what is known of each observation.
 
-    `Gaussian(ag.fixed(0.0))` leaves only the known noise. With `per="individual"` every individual of a bag has noise of
-    that variance, so that a total with weights w has Σ_i w_i² times as much.
+    `Gaussian(ag.fixed(0.0))` leaves only the known noise. With `per="individual"` every individual of a bag has noise
+    of that variance, so that a total with weights w has Σ_i w_i² times as much.
     """
 
     variance: Float[Array, ""] = parameter(role="noise")

@@ -33,9 +33,10 @@ class GP(Parametric):
     >>> density = post.predict(ag.Points([[18.0], [25.0]])).mean
     >>> count = post.predict(ag.Intervals([18], [25], measure="total")).interval(0.95)
 
-    `aggregation` says whether the latent function is aggregated and then put through the likelihood's link ("latent"), or
-    put through the link at every place and then aggregated ("response": counts of a district are the sum of what its
-    pixels expect). Without a link the two are the same. `kernel=None` leaves only the effects of a `LinearEffects` mean.
+    `aggregation` says whether the latent function is aggregated and then put through the likelihood's link ("latent"),
+    or put through the link at every place and then aggregated ("response": counts of a district are the sum of what its
+    pixels expect). Without a link the two are the same. `kernel=None` leaves only the effects of a `LinearEffects`
+    mean.
 
     >>> districts = ag.Bags([[0.0], [1.0], [5.0]], bag=["n", "n", "s"], weights=[100.0, 50.0, 300.0])
     >>> model = ag.GP(ag.RBF(2.0), likelihood=ag.Poisson(), aggregation="response", mean=ag.Constant())

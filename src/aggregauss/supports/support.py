@@ -141,7 +141,8 @@ class Support(metaclass=abc.ABCMeta):
         word = {"total": ", totals (extensive)", "mean": ", means (intensive)"}[self.measure]
         if self.kind == "Points":
             word = ""
-        atoms = "" if len(self.owner) == self.size else f", {len(self.owner):,} atoms"
+        count = self.atom_counts.sum()
+        atoms = "" if count == self.size else f", {count:,} atoms"
         return f"{self.kind}({self.size:,} in {self.dim}-d{word}{atoms})"
 
 

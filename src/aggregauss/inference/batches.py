@@ -1,0 +1,70 @@
+"""Small steps on random batches until the objective stops rising."""
+
+import jax.numpy as jnp
+import numpy as np
+from tqdm.auto import tqdm
+
+from aggregauss.inference import ascent
+from aggregauss.inference.checkpoint import Checkpoint
+from aggregauss.inference.groups import epoch_batches
+from aggregauss.inference.passes import Passes
+from aggregauss.inference.progress import Watch
+
+WARM_UP = 5  # steps of q before the hyper-parameters move
+FAILURES = 8  # epochs that may be repeated with smaller steps
+
+
+def random_batches(
+    passes: Passes,
+    start: ascent.State,
+    checkpoint: Checkpoint,
+    tolerance: float,
+    batch: int,
+    most: int,
+    learn: bool,
+    bar: tqdm,
+) -> tuple[ascent.State, list[float], str]:
+    """The state at the end, the mean objective of each epoch, and why the run ended.
+
+    An epoch in which the objective is not finite is repeated with half the step; after several of these the last good
+    state is returned.
+    """
+    state, history, kept = checkpoint.read(start) or (start, [], ())
+    watch = Watch(tolerance, *(int(x) for x in kept))
+    steps = -(-len(passes.observations.y) // batch)
+    failures, message = 0, "reached max_epochs"
+    while len(history) < most:
+        after, objective = _epoch(passes, state, len(history), batch, learn)
+        if not np.isfinite(objective):
+            failures += 1
+            if failures > FAILURES or not history:
+                message = f"diverged in epoch {len(history)}"
+                break
+            state = state._replace(rate=0.5 * state.rate, rho=0.5 * state.rho)
+            continue
+        state = after
+        history.append(objective)
+        bar.set_postfix(objective=f"{objective:.2f}", refresh=False)
+        bar.update()
+        verdict = watch.look(history, steps)
+        if verdict == "stop":
+            message = "converged"
+            break
+        if verdict == "slow":
+            state = state._replace(rate=0.3 * state.rate, rho=state.rho * (1.0 if steps == 1 else 0.5))
+        if checkpoint.due(history):
+            checkpoint.write(state, history, (watch.since, watch.reductions))
+    checkpoint.write(state, history, (watch.since, watch.reductions))
+    return state, history, message
+
+
+def _epoch(passes: Passes, state: ascent.State, epoch: int, batch: int, learn: bool) -> tuple[ascent.State, float]:
+    values = []
+    for i, rows in enumerate(epoch_batches(len(passes.observations.y), batch, passes.seed, epoch)):
+        uphill = passes.batch(state, rows, epoch, i)
+        values.append(float(uphill.objective))
+        if not np.isfinite(values[-1]):
+            break
+        moving = float(learn and int(state.step) >= WARM_UP)
+        state = ascent.advance(state, uphill, jnp.asarray(moving), passes.settings)
+    return state, float(np.mean(values))

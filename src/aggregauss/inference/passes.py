@@ -1,0 +1,52 @@
+"""Passes over the data: the bound and its derivatives, group by group."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from aggregauss.inference import ascent
+from aggregauss.inference.data import Observations
+from aggregauss.inference.groups import Shape, groups
+from aggregauss.inference.sparse import Group
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Passes:
+    """A model's data, ready to be summed over; `template` holds what is not learned."""
+
+    template: Any
+    observations: Observations
+    settings: ascent.Settings
+    shape: Shape
+    seed: int
+
+    def hold(self) -> list[Group]:
+        """All the data on the device, probes drawn once."""
+        rows = np.arange(len(self.observations.y))
+        return [group for _, group in groups(self.observations, rows, self.shape, np.random.default_rng(self.seed))]
+
+    def over(self, state: ascent.State, held: list[Group]) -> ascent.Slopes:
+        """The bound and its derivatives over all the data."""
+        return self._slopes(state, held, jax.random.key(self.seed), 1.0)
+
+    def batch(self, state: ascent.State, rows: np.ndarray, epoch: int, number: int) -> ascent.Slopes:
+        """The same estimated from some observations; all that is random depends on seed, epoch and number alone."""
+        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), epoch), number)
+        rng = np.random.default_rng([self.seed, epoch, number])
+        packed = (group for _, group in groups(self.observations, rows, self.shape, rng))
+        return self._slopes(state, packed, key, len(self.observations.y) / len(rows))
+
+    def _slopes(self, state: ascent.State, held: Iterable[Group], key: Array, scale: float) -> ascent.Slopes:
+        now = ascent.prepared(self.template, state, self.settings)
+        total = None
+        for group in held:
+            key, own = jax.random.split(key)
+            part = ascent.data_gradient(self.template, state.free, now, group, own, self.settings)
+            total = part if total is None else ascent.add(total, part)
+        assert total is not None
+        return ascent.slopes(self.template, state, total, jnp.asarray(scale), self.settings)
