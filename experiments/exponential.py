@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 import aggregauss as ag
 
 BAGS, SIZE, DRAWS, WIDER = 12, 6, 400_000, 1.3
-BOUNDS = ("matched", "taylor", "jensen")
+BOUNDS = ("matched", "jensen")
 
 
 def simulate(seed: int) -> dict:
@@ -82,6 +82,7 @@ def main() -> None:
     columns = ["seed", "bound", "objective", "evidence", "error", "printed"]
     keys = [(s,) for s in range(options.simulations)]
     rows = pd.DataFrame(resumable("exponential", keys, columns, compute, options.fresh))
+    rows = rows[rows.bound.isin(BOUNDS)]
     numbers = rows[columns[2:]].astype(float).assign(bound=rows.bound)
     numbers["gap"] = numbers.evidence - numbers.objective
     lines = []
@@ -99,7 +100,9 @@ standard error of a log evidence is at most {numbers.error.max():.3f}. Log evide
 {table(["bound", "mean", "least", "largest"], lines)}
 
 Jensen's bound is a lower bound whatever q; that it is never above the Monte Carlo evidence checks the correction. The
-matched and the Taylor objective are approximations, not bounds; what remains of their gap is what a Gaussian q loses.
+matched objective is an approximation, not a bound; what remains of its gap is mostly what a Gaussian q loses. Taylor's
+expansion is not offered for this model: log p(y | η) is not concave in η, and its second-order term grows without limit
+with the variance (a first run of this script showed just that).
 """
     page("exponential", "Exponential amounts of bags: the bound against the evidence", body)
 

@@ -19,6 +19,11 @@ class _Binary(Likelihood):
 
     links = ("logit", "probit")
 
+    @property
+    def concave(self) -> bool:
+        """Yes."""
+        return True
+
     def log_prob(self, y: Values, eta: Values, size: Values | float = 1.0) -> Values:
         """log C(n, y) + y log η + (n - y) log(1 - η)."""
         eta = jnp.clip(eta, EDGE, 1.0 - EDGE)

@@ -41,6 +41,11 @@ class Poisson(Likelihood):
         self._declare(region_sd=(0.3 if region_sd is None else region_sd) if region_effect else fixed(1.0))
         self._set_link(link)
 
+    @property
+    def concave(self) -> bool:
+        """Yes, unless the effect of the region is integrated out."""
+        return not self.region_effect
+
     def log_prob(self, y: Values, eta: Values, size: Values | float = 1.0) -> Values:
         """y log η - η - log y!, the effect of the region integrated out."""
         if self.region_effect:
