@@ -71,3 +71,18 @@ SUPPORTS = {
     ),
     "mixed": ag.concatenate([POINTS[:2], BOXES[:2], BOXES[2:4].with_measure("mean")]),
 }
+
+LIKELIHOODS = {
+    "gaussian": ag.Gaussian(0.3),
+    "gaussian-individual": ag.Gaussian(0.3, per="individual"),
+    "laplace": ag.LaplaceNoise(0.7, 0.2),
+    "poisson-exp": ag.Poisson(),
+    "poisson-square": ag.Poisson("square"),
+    "poisson-region": ag.Poisson(region_effect=True, region_sd=0.6),
+    "negative-binomial": ag.NegativeBinomial(3.0),
+    "binomial-logit": ag.Binomial(),
+    "binomial-probit": ag.Binomial("probit"),
+    "bernoulli": ag.Bernoulli(),
+    "gamma": ag.GammaResponse(2.5),
+    "exponential": ag.Exponential(),
+}

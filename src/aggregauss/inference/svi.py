@@ -154,8 +154,8 @@ class SVI:
             raise TypeError("SVI: a constraint is imposed by EP only. Use inference=EP(), or a link such as exp.")
         if self.bound == "taylor" and not (model.likelihood.concave or model.likelihood.link == "identity"):
             raise TypeError(
-                f'SVI: bound="taylor" grows without limit for {type(model.likelihood).__name__}, whose log density is not '
-                "concave in its mean. Use the default."
+                f'SVI: bound="taylor" grows without limit for {type(model.likelihood).__name__}: its log density is '
+                "not concave in its mean. Use the default."
             )
         response = model.aggregation == "response" and model.likelihood.link != "identity"
         if response and any(observations.support.wide):

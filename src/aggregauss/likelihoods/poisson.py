@@ -87,7 +87,7 @@ def _mixed(y: Values, eta: Values, s: Values) -> Values:
     log_eta = safe_log(eta)
     fixed_log_eta, fixed_precision = jax.lax.stop_gradient((log_eta, precision))
 
-    def newton(_: int, v: Values) -> Values:
+    def newton(_: Any, v: Values) -> Values:
         rate = jnp.exp(fixed_log_eta + v)
         return v + jnp.clip((y - rate - v * fixed_precision) / (rate + fixed_precision), -1.0, 1.0)
 
