@@ -9,6 +9,7 @@ with Gaussian sites of precision τ it is that of I + diag(√τ) K diag(√τ) 
 q(u) = N(·, L Σ Lᵀ), L Lᵀ = Kzz, what q leaves uncertain comes back: + (Cᵀ R k(T, s))ᵀ (Cᵀ R k(T, s')) with C Cᵀ = Σ.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import equinox as eqx
@@ -30,6 +31,7 @@ from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.support import Support
 
 BLOCK = 1 << 22  # entries of k(s, T) held at once
+ATOMS = 1 << 18  # atoms of supports that are predicted together
 PROBES = 128  # individuals of a bag whose covariances stand for all
 
 
@@ -55,16 +57,23 @@ def latent_moments(
     model: Any, train: Layout | None, state: Conditional, support: Support
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance in blocks; each is filled up to a power of two, so that few shapes are compiled."""
-    rows = max(16, BLOCK // max(1, len(state.alpha)))
     means, variances = [], []
-    for start in range(0, len(support), rows):
-        index = np.arange(start, min(start + rows, len(support)))
+    for index in _blocks(support, max(16, BLOCK // max(1, len(state.alpha)))):
         size = 1 << max(4, (len(index) - 1).bit_length())
         block = support[np.concatenate([index, np.full(size - len(index), index[-1])])]
         mean, variance = _condition(model, train, state, layout(block), moments(block))
         means.append(np.asarray(mean)[: len(index)])
         variances.append(np.asarray(variance)[: len(index)])
     return np.concatenate(means), np.concatenate(variances)
+
+
+def _blocks(support: Support, rows: int) -> Iterator[np.ndarray]:
+    """Consecutive supports, up to a number of them and of their atoms."""
+    share = (np.cumsum(support.atom_counts) - 1) // ATOMS
+    cuts = np.flatnonzero(np.diff(share)) + 1
+    for part in np.split(np.arange(len(support)), cuts):
+        for start in range(0, len(part), rows):
+            yield part[start : start + rows]
 
 
 def latent_joint(

@@ -80,7 +80,7 @@ def _check(model: Any, observations: Observations) -> None:
     if not isinstance(model.likelihood, Gaussian):
         raise TypeError(
             f"Exact: the posterior is exact under Gaussian noise only, but the likelihood is "
-            f"{type(model.likelihood).__name__}. Use inference=SVI()."
+            f"{type(model.likelihood).__name__}. Use inference=EP() for LaplaceNoise, SVI() for others."
         )
     if model.constraint is not None:
         raise TypeError("Exact: a non-negative function has no exact posterior. Use inference=EP().")

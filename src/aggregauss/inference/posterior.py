@@ -74,10 +74,9 @@ class Posterior:
                 f"but has {support.dim}."
             )
         scaled = support if self.scaler is None else self.scaler(support)
-        mean, variance = self._moments(scaled)
         if wanted == "latent":
-            return Prediction(GaussianMarginals(mean, variance), support, self._joint(lambda: scaled), wanted)
-        response, moving = self._response(scaled, mean, variance)
+            return Prediction(GaussianMarginals(*self._moments(scaled)), support, self._joint(lambda: scaled), wanted)
+        response, moving = self._response(scaled)
         joint = self._joint(moving)
         if wanted == "response":
             return Prediction(response, support, joint, wanted)
@@ -136,7 +135,7 @@ class Posterior:
         About one when the likelihood's scatter is right; well above one, counts are overdispersed.
         """
         observations = self.observations
-        fitted = self.predict(observations.support).mean
+        fitted = self.predict(observations.support, "observation").mean
         spread = self.model.likelihood.scatter(fitted)
         return float(
             np.sum((observations.y - fitted) ** 2 / spread) / max(1.0, len(fitted) - self.effective_parameters)
@@ -193,16 +192,15 @@ class Posterior:
     def _training(self) -> Layout | None:
         return None if self._training_support is None else layout(self._training_support)
 
-    def _response(
-        self, support: Support, mean: np.ndarray, variance: np.ndarray
-    ) -> tuple[Marginals, Callable[[], Support]]:
+    def _response(self, support: Support) -> tuple[Marginals, Callable[[], Support]]:
         """The distribution of the response, and supports whose integrals move with it."""
-        if self.virtual is not None:
-            return truncated(mean, np.sqrt(np.maximum(variance, np.finfo(float).tiny))), lambda: support
         link = self.model.likelihood.g
         as_it_is = self.model.aggregation == "latent" or self.model.likelihood.link == "identity"
         if as_it_is or support.kind == "Points":
-            return link.marginals(mean, variance), lambda: support
+            mean, variance = self._moments(support)
+            if self.virtual is None:
+                return link.marginals(mean, variance), lambda: support
+            return truncated(mean, np.sqrt(np.maximum(variance, np.finfo(float).tiny))), lambda: support
         if any(support.wide):
             raise TypeError(
                 "predict: the response can be aggregated over points only, but these supports have width. Use Bags or "

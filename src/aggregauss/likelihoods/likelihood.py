@@ -79,7 +79,7 @@ class Likelihood(Parametric):
         raise TypeError(f"EP: sites are not known for {type(self).__name__}. Use inference=SVI().")
 
     def scatter(self, eta: np.ndarray) -> np.ndarray:
-        """Var(y | η), for counts."""
+        """Variance of a count whose mean, all effects included, is η."""
         raise TypeError(f"dispersion: known for counts, but the likelihood is {type(self).__name__}.")
 
     def check(self, y: np.ndarray, counts: np.ndarray | None, is_mean: bool) -> None:
@@ -111,4 +111,5 @@ def log_factorial(y: Values) -> Values:
 
 def safe_log(x: Values) -> Values:
     """log x, finite at zero."""
-    return jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))
+    tiny = jnp.finfo(x.dtype).tiny
+    return jnp.log(jnp.where(x > tiny, x, tiny))  # the slope at zero is zero, however large what multiplies it

@@ -187,7 +187,7 @@ class Square(Link):
         return jnp.sqrt(mean - b), b
 
     def log_mean(self, m: Values, S: Values) -> Values:  # noqa: D102
-        S = jnp.maximum(S, jnp.finfo(S.dtype).tiny)
+        S = jnp.maximum(S, jnp.finfo(S.dtype).eps ** 2 * m**2 + jnp.finfo(S.dtype).tiny)  # so that m² / S is finite
         return jnp.log(S) + expected_log_square(m / jnp.sqrt(S))
 
     def marginals(self, mean: np.ndarray, variance: np.ndarray) -> Marginals:  # noqa: D102
