@@ -35,10 +35,10 @@ class LinearEffects(Mean):
     """
 
     value: Float[Array, ""] = parameter(constraint="real", role="level")
-    columns: tuple[int, ...] = eqx.field(static=True)
-    sd: tuple[float, ...] = eqx.field(static=True)
-    intercept_sd: float = eqx.field(static=True)
-    names: tuple[str, ...] = eqx.field(static=True)
+    columns: tuple[int, ...] = eqx.field(static=True, kw_only=True)
+    sd: tuple[float, ...] = eqx.field(static=True, kw_only=True)
+    intercept_sd: float = eqx.field(static=True, kw_only=True)
+    names: tuple[str, ...] = eqx.field(static=True, kw_only=True)
 
     def __init__(self, columns: Any, sd: Any = 1.0, *, intercept_sd: float = 3.0, value: Any = None, names: Any = None):
         self._declare(value=value)

@@ -22,7 +22,7 @@ class Gaussian(Likelihood):
     """
 
     variance: Float[Array, ""] = parameter(role="noise")
-    per: str = eqx.field(static=True)
+    per: str = eqx.field(static=True, kw_only=True)
 
     def __init__(self, variance: Any = None, *, per: Literal["observation", "individual"] = "observation"):
         self._declare(variance=variance)

@@ -66,9 +66,7 @@ class Link(abc.ABC):
         """Cov(g(v_i), g(v_j)) for all pairs, given means, variances and covariances of v."""
         total, power, factorial = jnp.zeros_like(S), jnp.ones_like(S), 1.0
 
-        def rate(m: Values) -> Values:
-            return self.mean(m, s)
-
+        rate: Callable[[Values], Values] = lambda m: self.mean(m, s)  # noqa: E731
         for k in range(1, ORDER + 1):
             rate = functools.partial(_derivative, rate)
             power, factorial = power * S, factorial * k

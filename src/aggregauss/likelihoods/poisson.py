@@ -33,7 +33,7 @@ class Poisson(Likelihood):
     """
 
     region_sd: Float[Array, ""] = parameter(role="region_sd")
-    region_effect: bool = eqx.field(static=True)
+    region_effect: bool = eqx.field(static=True, kw_only=True)
     links = ("exp", "square")
 
     def __init__(self, link: Literal["exp", "square"] = "exp", *, region_effect: bool = False, region_sd: Any = None):
