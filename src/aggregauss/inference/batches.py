@@ -11,6 +11,7 @@ from aggregauss.inference.passes import Passes
 from aggregauss.inference.progress import Watch
 
 WARM_UP = 5  # steps of q before the hyper-parameters move
+FAR = 10.0  # losing so many times the first objective is divergence, finite or not
 FAILURES = 8  # epochs that may be repeated with smaller steps
 
 
@@ -35,7 +36,7 @@ def random_batches(
     failures, message = 0, "reached max_epochs"
     while len(history) < most:
         after, objective = _epoch(passes, state, len(history), batch, learn)
-        if not np.isfinite(objective):
+        if _lost(objective, history):
             failures += 1
             if failures > FAILURES or not history:
                 message = f"diverged in epoch {len(history)}"
@@ -56,6 +57,11 @@ def random_batches(
             checkpoint.write(state, history, (watch.since, watch.reductions))
     checkpoint.write(state, history, (watch.since, watch.reductions))
     return state, history, message
+
+
+def _lost(objective: float, history: list[float]) -> bool:
+    """Not finite, or far below where the run began."""
+    return not np.isfinite(objective) or (bool(history) and objective < history[0] - FAR * (1.0 + abs(history[0])))
 
 
 def _epoch(passes: Passes, state: ascent.State, epoch: int, batch: int, learn: bool) -> tuple[ascent.State, float]:

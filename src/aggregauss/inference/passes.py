@@ -14,6 +14,8 @@ from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import Shape, groups
 from aggregauss.inference.sparse import Group
 
+EARLY = 20  # epochs before Monte Carlo draws are used: from a q as wide as the prior they are too noisy to follow
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Passes:
@@ -32,21 +34,25 @@ class Passes:
 
     def over(self, state: ascent.State, held: list[Group]) -> ascent.Slopes:
         """The bound and its derivatives over all the data."""
-        return self._slopes(state, held, jax.random.key(self.seed), 1.0)
+        return self._slopes(state, held, jax.random.key(self.seed), 1.0, self.settings)
 
     def batch(self, state: ascent.State, rows: np.ndarray, epoch: int, number: int) -> ascent.Slopes:
         """The same estimated from some observations; all that is random depends on seed, epoch and number alone."""
         key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), epoch), number)
         rng = np.random.default_rng([self.seed, epoch, number])
         packed = (group for _, group in groups(self.observations, rows, self.shape, rng))
-        return self._slopes(state, packed, key, len(self.observations.y) / len(rows))
+        draws_too_early = self.settings.bound == "mc" and epoch < EARLY
+        settings = dataclasses.replace(self.settings, bound="matched") if draws_too_early else self.settings
+        return self._slopes(state, packed, key, len(self.observations.y) / len(rows), settings)
 
-    def _slopes(self, state: ascent.State, held: Iterable[Group], key: Array, scale: float) -> ascent.Slopes:
-        now = ascent.prepared(self.template, state, self.settings)
+    def _slopes(
+        self, state: ascent.State, held: Iterable[Group], key: Array, scale: float, settings: ascent.Settings
+    ) -> ascent.Slopes:
+        now = ascent.prepared(self.template, state, settings)
         total = None
         for group in held:
             key, own = jax.random.split(key)
-            part = ascent.data_gradient(self.template, state.free, now, group, own, self.settings)
+            part = ascent.data_gradient(self.template, state.free, now, group, own, settings)
             total = part if total is None else ascent.add(total, part)
         assert total is not None
-        return ascent.slopes(self.template, state, total, jnp.asarray(scale), self.settings)
+        return ascent.slopes(self.template, state, total, jnp.asarray(scale), settings)

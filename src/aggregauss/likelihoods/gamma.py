@@ -43,7 +43,7 @@ class _Positive(Likelihood):
     def jensen(self, seen: Seen, sums: Sums) -> Values:
         """-k log E η - k y / Σ_i (w_i / E[1/g_i])."""
         y = seen.y
-        return self._constant(y) - self._k(y) * (jnp.log(sums.expected()) + y * sums.reciprocal_above())
+        return self._constant(y) - self._k(y) * (safe_log(sums.expected()) + y * sums.reciprocal_above())
 
     def observation(self, response: Marginals, scale: np.ndarray, size: np.ndarray) -> Marginals:
         """A new amount."""
