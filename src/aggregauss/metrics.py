@@ -65,7 +65,7 @@ def calibration(
 def coverage_error(
     y: Any, predict_interval: Callable[[float], tuple[Any, Any]], levels: Sequence[float] = LEVELS
 ) -> float:
-    """Mean over the levels of |share inside - level|; 0 is perfect calibration.
+    """Mean over the levels of abs(share inside - level); 0 is perfect calibration.
 
     >>> coverage_error([0.1, 0.5], lambda level: (0.5 - level / 2, 0.5 + level / 2), levels=(0.5, 0.75))
     0.125

@@ -80,7 +80,10 @@ class Posterior:
         joint = self._joint(moving)
         if wanted == "response":
             return Prediction(response, support, joint, wanted)
-        trials = np.ones(len(support)) if counts is None else as_vector(counts, "predict", "counts", len(support))
+        if counts is None and self.model.likelihood.counts_trials:
+            raise ValueError("predict: a new binomial observation needs numbers of trials. Give counts=n.")
+        given = np.broadcast_to(1.0 if counts is None else counts, len(support)) if np.ndim(counts) == 0 else counts
+        trials = as_vector(given, "predict", "counts", len(support))
         observed = self.model.likelihood.observation(response, scaled.square_weight, trials)
         return Prediction(observed, support, joint, wanted)
 
@@ -135,6 +138,8 @@ class Posterior:
         About one when the likelihood's scatter is right; well above one, counts are overdispersed.
         """
         observations = self.observations
+        if len(observations.support) == 0:
+            raise TypeError("dispersion: a saved posterior does not hold its data. Ask before saving.")
         fitted = self.predict(observations.support, "observation").mean
         spread = self.model.likelihood.scatter(fitted)
         return float(

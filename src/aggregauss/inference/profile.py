@@ -120,11 +120,11 @@ def search(profile: Profile, template: Any, start: np.ndarray, most: int, tolera
 
     low, high = bounds(template)
     start = np.clip(start, low, high)
-    _, slope = profile(start)
-    unit = max(1.0, float(np.linalg.norm(slope)))  # within bounds on all sides the first step is the gradient itself
+    first = profile(start)
+    unit = max(1.0, float(np.linalg.norm(first[1])))  # within bounds on all sides the first step is the gradient itself
 
     def cost(vector: np.ndarray) -> Evaluation:
-        value, slope = profile(vector)
+        value, slope = first if np.array_equal(vector, start) else profile(vector)
         return (1e25, np.zeros_like(slope)) if not np.isfinite(value) else (-value / unit, -slope / unit)
 
     result = minimize(

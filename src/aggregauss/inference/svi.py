@@ -33,7 +33,7 @@ SURELY, NOTICEABLE = 4.0, 1.3  # standard errors, and ratio, from which overdisp
 
 @dataclasses.dataclass(frozen=True)
 class SVI:
-    """A Gaussian q over inducing variables, by natural gradients; hyper-parameters by Adam.
+    """A Gaussian q over inducing variables by natural gradients; hyper-parameters by L-BFGS, or on batches by Adam.
 
     `inducing` is a number of points (spread by k-means++), the points themselves, or "bags" for one in each.
     `batch_size` supports make one step; by default all of them, if that is not too large. `bound` says how the expected
@@ -115,7 +115,8 @@ class SVI:
         n = len(passes.observations.y)
         stochastic = self.bound == "mc" or self.gradients == "adam" or self.optimise_inducing
         whole = batch >= n and not stochastic
-        checkpoint = Checkpoint(self.checkpoint, self._fingerprint(passes, start), self.checkpoint_every)
+        mark = "" if self.checkpoint is None else self._fingerprint(passes, start)
+        checkpoint = Checkpoint(self.checkpoint, mark, self.checkpoint_every)
         unit, total = ("evaluation", None) if whole else ("epoch", self.max_epochs)
         with tqdm(total=total, desc="fit", unit=unit, delay=2.0, leave=False, disable=not progress) as bar:
             tolerance = self.tolerance * n
@@ -138,14 +139,17 @@ class SVI:
     def _fingerprint(self, passes: Passes, start: ascent.State) -> str:
         settings = dataclasses.replace(self, inducing=None, checkpoint=None, checkpoint_every=1, max_epochs=1)
         words = [repr(settings), repr(jax.tree.structure(passes.template)), str(passes.seed)]
-        return fingerprint(words, [*jax.tree.leaves(passes.template), start.free.Z, passes.observations.y])
+        seen = passes.observations
+        trials = np.zeros(0) if seen.counts is None else seen.counts
+        data = [seen.y, seen.noise_variance, trials, *seen.support.digest()]
+        return fingerprint(words, [*jax.tree.leaves(passes.template), start.free.Z, *data])
 
     def _check(self, model: Any, observations: Observations) -> None:
         one_of(self.bound, BOUNDS, "SVI", "bound")
         one_of(self.gradients, ("natural", "adam"), "SVI", "gradients")
         one_of(self.dtype, ("float64", "float32"), "SVI", "dtype")
-        for name in ("max_epochs", "probes", "checkpoint_every"):
-            whole_number(getattr(self, name), "SVI", name)
+        for name, least in (("max_epochs", 1), ("probes", 2), ("checkpoint_every", 1)):
+            whole_number(getattr(self, name), "SVI", name, least)
         if self.batch_size is not None and whole_number(self.batch_size, "SVI", "batch_size") > len(observations.y):
             raise ValueError(
                 f'SVI: "batch_size" must not exceed the {len(observations.y)} observations, but is {self.batch_size}.'

@@ -119,6 +119,10 @@ class BagsOnDisk:
         within = chosen - (np.cumsum(length) - length)[run]
         return self._points(self.file.take(self.runs.start[run] + within).X)
 
+    def digest(self) -> list[np.ndarray]:
+        """Arrays that tell these bags from others: what was scanned, and some individuals."""
+        return [self.atom_counts, self.mass, self.square_weight, self.sample(1000).center]
+
     def rescaled(self, center: np.ndarray, scale: np.ndarray) -> Support:
         """The same bags in the coordinates (x - center) / scale, as they are read."""
         return cast(Support, dataclasses.replace(self, scalers=(*self.scalers, Standardiser(center, scale))))

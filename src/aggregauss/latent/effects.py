@@ -25,6 +25,7 @@ from aggregauss.parameters import fixed, parameter
 class LinearEffects(Mean):
     """Effects of the covariates in `columns`; `sd` is the prior standard deviation of each slope, per unit of it.
 
+    The unit is that of the covariate as the model sees it: after `fit(..., standardise=True)`, one standard deviation.
     `intercept_sd` is that of the level around `value`, which itself is learned. `names` label the effects in
     `post.effects()`.
 

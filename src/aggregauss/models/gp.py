@@ -114,6 +114,11 @@ class GP(Parametric):
         support, likelihood = observations.support, self.likelihood
         is_mean = support.measure == "mean" or bool(np.allclose(support.mass, 1.0))
         likelihood.check(observations.y, observations.counts, is_mean)
+        if likelihood.link != "identity" and self.aggregation == "latent" and not is_mean:
+            raise ValueError(
+                f'fit: with aggregation="latent" the {likelihood.link} link is applied to the integral of the function, which '
+                'for totals grows with their mass. Use aggregation="response", or supports with measure="mean".'
+            )
         if not isinstance(likelihood, Gaussian | LaplaceNoise) and observations.noise_variance.any():
             raise ValueError(
                 f'fit: "noise_variance" is for Gaussian noise, but the likelihood is {type(likelihood).__name__}.'

@@ -113,6 +113,10 @@ class Support(metaclass=abc.ABCMeta):
         """The same places, as totals (extensive) or as means (intensive)."""
         return dataclasses.replace(self, measure=measure)
 
+    def digest(self) -> list[np.ndarray]:
+        """Arrays that tell this batch from another one."""
+        return [self.center, self.width, self.owner, self.effective_weight]
+
     def __len__(self) -> int:
         return self.size
 

@@ -1,0 +1,381 @@
+"""Sparse variational inference: equal to exact inference where that is known, and to dense formulas elsewhere.
+
+Everything lives on eight supports, two points and six bags of three, and has eight inducing points, so that a handful
+of compiled programs serves all tests.
+"""
+
+import json
+import zipfile
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import aggregauss as ag
+from aggregauss.inference import ascent
+from aggregauss.inference.data import observe
+from aggregauss.inference.groups import choose_shape, epoch_batches
+from aggregauss.inference.passes import Passes
+from aggregauss.parameters import pack, parameters
+
+RNG = np.random.default_rng(11)
+SITES = np.linspace(0.2, 4.8, 8)[:, None]
+WEIGHTS = RNG.uniform(4.0, 12.0, 18)
+OWNERS = np.repeat(np.arange(6), 3)
+
+
+def _supports(bag_places, point_places):
+    return ag.concatenate([ag.Points(point_places), ag.Bags(bag_places, OWNERS, WEIGHTS)])
+
+
+SHARED = _supports(SITES[np.concatenate([RNG.choice(8, 3, replace=False) for _ in range(6)])], SITES[:2])
+PLACES = RNG.uniform(0.0, 5.0, (20, 1))
+APART = _supports(PLACES[2:], PLACES[:2])
+ELSEWHERE = ag.concatenate([ag.Points([[0.7], [3.3]]), ag.Bags([[1.0], [2.0], [2.5]], [0, 0, 0], [1.0, 3.0, 0.5])])
+TIGHT = 1e-9
+
+
+# Gaussian noise: the answer is known.
+
+NOISY = ag.GP(ag.RBF(0.9, 0.8), ag.Gaussian(0.05, per="individual"), mean=ag.Constant(0.4))
+Y = RNG.normal(size=8) * np.sqrt(SHARED.mass)
+KNOWN = RNG.uniform(0.1, 0.5, 8)
+
+
+@pytest.fixture(scope="module")
+def normal():
+    """Three schemes with inducing points at all places, then with fewer than there are places."""
+    schemes = {
+        "exact": ag.Exact(optimise=False),
+        "collapsed": ag.Collapsed(inducing=SITES, optimise=False),
+        "svi": ag.SVI(inducing=SITES, optimise=False, tolerance=TIGHT),
+    }
+    return {
+        (name, where): NOISY.fit(support, Y, KNOWN, inference=scheme, progress=False)
+        for name, scheme in schemes.items()
+        for where, support in (("shared", SHARED), ("apart", APART))
+    }
+
+
+def _same(a, b, rtol=1e-5):
+    np.testing.assert_allclose(a.mean, b.mean, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(a.variance, b.variance, rtol=10 * rtol, atol=rtol)
+
+
+def test_noise_of_every_individual_adds_up_over_its_support(normal):
+    K = np.asarray(ag.cov(NOISY.kernel, SHARED)) + np.diag(KNOWN + 0.05 * SHARED.square_weight)
+    assert normal["exact", "shared"].evidence == pytest.approx(
+        stats.multivariate_normal(0.4 * SHARED.mass, K).logpdf(Y), rel=1e-8
+    )
+    bags = SHARED[2:]
+    noise = (
+        normal["svi", "shared"].predict(bags, "observation").variance - normal["svi", "shared"].predict(bags).variance
+    )
+    np.testing.assert_allclose(noise, 0.05 * np.bincount(OWNERS, WEIGHTS**2), rtol=1e-9)
+
+
+@pytest.mark.parametrize("scheme", ["collapsed", "svi"])
+def test_inducing_points_at_all_places_give_the_exact_posterior(scheme, normal):
+    exact, sparse = normal["exact", "shared"], normal[scheme, "shared"]
+    assert sparse.evidence == pytest.approx(exact.evidence, rel=1e-5)
+    for support in (ELSEWHERE, SHARED):
+        _same(sparse.predict(support), exact.predict(support))
+    np.testing.assert_allclose(
+        sparse.predict(ELSEWHERE).covariance, exact.predict(ELSEWHERE).covariance, rtol=1e-4, atol=1e-5
+    )
+
+
+def test_fewer_inducing_points_bound_the_evidence_and_both_schemes_find_the_best_q(normal):
+    exact, collapsed, svi = (normal[scheme, "apart"] for scheme in ("exact", "collapsed", "svi"))
+    assert collapsed.evidence < exact.evidence
+    assert svi.evidence == pytest.approx(collapsed.evidence, rel=1e-8)
+    _same(svi.predict(ELSEWHERE), collapsed.predict(ELSEWHERE), rtol=1e-7)
+
+
+# Counts.
+
+COUNTS = RNG.poisson(APART.integrate(np.exp(0.3 + np.sin(APART.center[:, 0])))).astype(float)
+MODEL = ag.GP(ag.RBF(1.2, 0.6), ag.Poisson(), mean=ag.Constant(0.4), aggregation="response")
+SQUARE = ag.GP(ag.RBF(1.2, 0.3), ag.Poisson("square"), mean=ag.Constant(1.2), aggregation="response")
+
+
+def _fit(model=MODEL, support=APART, y=COUNTS, **settings):
+    settings = {"inducing": SITES, **settings}
+    return model.fit(support, y, inference=ag.SVI(**settings), progress=False)
+
+
+@pytest.fixture(scope="module")
+def post():
+    return _fit(tolerance=1e-6)
+
+
+@pytest.fixture(scope="module")
+def square():
+    return _fit(SQUARE, optimise=False)
+
+
+def _passes(dtype="float64", batch=8, natural=True):
+    settings = ascent.Settings("matched", dtype, natural, False)
+    shape = choose_shape(APART.atom_counts, batch, 8, 32, np.dtype(dtype))
+    return Passes(MODEL, observe(APART, COUNTS, None), settings, shape, 0)
+
+
+def _state(seed=0):
+    """Somewhere off the optimum."""
+    rng = np.random.default_rng(seed)
+    state = ascent.init(pack(MODEL), jnp.asarray(SITES), 8, 0.05, 0.5)
+    root = jnp.asarray(np.tril(0.1 * rng.normal(size=(8, 8))) - 0.7 * np.eye(8))
+    q = ascent.Moments2(jnp.asarray(0.5 * rng.normal(size=8)), ascent._root(root) @ ascent._root(root).T)
+    free = state.free._replace(mean=q.mean, root=root)
+    inverse = jnp.linalg.inv(q.covariance)
+    return state._replace(free=free, q=ascent.Variational(inverse, inverse @ q.mean, q.mean, q.covariance))
+
+
+def test_slopes_of_the_bound_agree_with_finite_differences():
+    passes, state = _passes(natural=False), _state()
+    held = passes.hold()
+    slopes = passes.over(state, held).free
+    rng = np.random.default_rng(1)
+    for name in ("vector", "Z", "mean", "root"):
+        value, step = getattr(state.free, name), 1e-5
+        towards = jnp.asarray(rng.normal(size=value.shape))
+        towards = jnp.tril(towards) if name == "root" else towards
+        ends = [
+            float(passes.over(state._replace(free=state.free._replace(**{name: value + s * towards})), held).objective)
+            for s in (step, -step)
+        ]
+        assert jnp.sum(getattr(slopes, name) * towards) == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5)
+
+
+def test_single_precision_tells_nearly_the_same():
+    state = _state()
+    double, single = (passes.over(state, passes.hold()) for passes in (_passes(), _passes("float32")))
+    assert single.objective == pytest.approx(float(double.objective), rel=1e-3)
+    np.testing.assert_allclose(single.free.vector, double.free.vector, rtol=0.02, atol=0.02)
+    assert single.objective.dtype == double.objective.dtype == np.float64
+
+
+def test_batches_average_to_the_whole():
+    passes, state = _passes(batch=4), _state()
+    parts = [passes.batch(state, rows, 0, i) for i, rows in enumerate(epoch_batches(8, 4, 0, 0))]
+    whole = _passes().over(state, _passes().hold())
+    assert np.mean([part.objective for part in parts]) == pytest.approx(float(whole.objective), rel=1e-10)
+    np.testing.assert_allclose(np.mean([part.free.vector for part in parts], axis=0), whole.free.vector, rtol=1e-8)
+
+
+@pytest.mark.parametrize("settings", [{"batch_size": 4}, {"gradients": "adam"}], ids=["batches", "adam"])
+def test_small_steps_arrive_where_the_profile_search_does(settings, post):
+    near = _fit(max_epochs=400, **settings)
+    there, here = post.predict(APART), near.predict(APART)
+    assert (np.abs(here.mean - there.mean) < 0.35 * there.std).all()
+    np.testing.assert_allclose(here.std, there.std, rtol=0.35)
+
+
+# Runs that stop.
+
+
+@pytest.mark.parametrize("settings", [{"batch_size": 4}, {}], ids=["batches", "whole passes"])
+def test_a_resumed_run_is_the_uninterrupted_one(settings, tmp_path):
+    whole = _fit(max_epochs=25, **settings)
+    path = tmp_path / "run"
+    _fit(max_epochs=7 if settings else 2, checkpoint=path, checkpoint_every=3, **settings)
+    resumed = _fit(max_epochs=25, checkpoint=path, checkpoint_every=3, **settings)
+    assert resumed.runs[0].path == whole.runs[0].path
+    np.testing.assert_array_equal(resumed.conditional.alpha, whole.conditional.alpha)
+    np.testing.assert_array_equal(resumed.conditional.root, whole.conditional.root)
+    assert [p.value.tolist() for p in parameters(resumed.model)] == [p.value.tolist() for p in parameters(whole.model)]
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    path = tmp_path / "run"
+    _fit(max_epochs=1, checkpoint=path)
+    others = {
+        "model": {"model": MODEL.replace({"kernel.lengthscale": 2.0})},
+        "counts": {"y": COUNTS + 1},
+        "places": {"support": APART.rescaled(np.array([0.1]), np.array([1.0]))},
+        "settings": {"tolerance": 0.5},
+    }
+    for what, changes in others.items():
+        with pytest.raises(ValueError, match="belongs to another model, other data or other settings"):
+            _fit(max_epochs=1, checkpoint=path, **changes)
+            pytest.fail(what)
+
+
+def test_a_run_that_diverges_returns_the_last_good_state():
+    with pytest.warns(UserWarning, match="last good state"):
+        post = _fit(batch_size=4, learning_rate=1e6, max_epochs=50)
+    assert post.runs[0].message.startswith("diverged")
+    assert not post.runs[0].converged
+    assert np.isfinite(post.predict(APART).mean).all()
+
+
+def test_counts_that_scatter_too_much_are_called_out():
+    stiff = MODEL.replace({"kernel.lengthscale": 30.0})
+    with pytest.warns(UserWarning, match=r"times as much as Poisson counts would.*region_effect=True"):
+        post = _fit(stiff, y=np.where(np.arange(8) % 2, 0.0, 10 * COUNTS.max()), optimise=False)
+    assert post.dispersion() > 10
+
+
+# Predictions.
+
+
+def _quantiles(prediction):
+    return np.stack([prediction.quantile(p) for p in (0.01, 0.3, 0.9)])
+
+
+def test_the_rate_at_a_point_is_log_normal(post):
+    latent, rate = (post.predict(ag.Points(SITES), kind) for kind in ("latent", "response"))
+    truth = stats.lognorm(latent.std, scale=np.exp(latent.mean))
+    np.testing.assert_allclose(rate.mean, truth.mean(), rtol=1e-9)
+    np.testing.assert_allclose(rate.variance, truth.var(), rtol=1e-9)
+    np.testing.assert_allclose(_quantiles(rate), truth.ppf([[0.01], [0.3], [0.9]]), rtol=1e-9)
+
+
+def test_the_rate_at_a_point_is_non_central_chi_squared(square):
+    latent, rate = (square.predict(ag.Points(SITES), kind) for kind in ("latent", "response"))
+    truth = stats.ncx2(1, latent.mean**2 / latent.variance, scale=latent.variance)
+    np.testing.assert_allclose(rate.mean, truth.mean(), rtol=1e-9)
+    np.testing.assert_allclose(rate.variance, truth.var(), rtol=1e-9)
+    np.testing.assert_allclose(_quantiles(rate), truth.ppf([[0.01], [0.3], [0.9]]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["post", "square"])
+def test_a_bag_of_one_is_its_individual_times_its_weight(name, request):
+    fitted, weight = request.getfixturevalue(name), np.arange(1.0, 9.0)
+    alone = fitted.predict(ag.Bags(SITES, np.arange(8), weight))
+    point = fitted.predict(ag.Points(SITES))
+    np.testing.assert_allclose(alone.mean, weight * point.mean, rtol=1e-6)
+    np.testing.assert_allclose(alone.variance, weight**2 * point.variance, rtol=1e-5)
+    np.testing.assert_allclose(_quantiles(alone), weight * _quantiles(point), rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["post", "square"])
+def test_bags_have_the_moments_of_joint_draws_and_their_counts_the_coverage(name, request):
+    fitted, bags = request.getfixturevalue(name), APART[2:]
+    each = fitted.predict(ag.Points(bags.center), "latent")
+    rng = np.random.default_rng(0)
+    draws = rng.multivariate_normal(each.mean, each.covariance, 50_000, method="eigh")
+    g = bags.weight * (np.exp(draws) if name == "post" else draws**2)
+    eta = g.reshape(len(g), 6, 3).sum(axis=2)
+    rate, counts = fitted.predict(bags), fitted.predict(bags, "observation")
+    points = fitted.predict(ag.Points(bags.center))
+    np.testing.assert_allclose(rate.mean, bags.integrate(points.mean), rtol=1e-9)
+    np.testing.assert_allclose(rate.mean, eta.mean(axis=0), rtol=0.01)
+    np.testing.assert_allclose(rate.variance, eta.var(axis=0), rtol=0.04)
+    new = rng.poisson(eta)
+    np.testing.assert_allclose(counts.mean, new.mean(axis=0), rtol=0.01)
+    np.testing.assert_allclose(counts.variance, new.var(axis=0), rtol=0.03)
+    low, high = counts.interval(0.9)
+    inside = np.mean((new >= low) & (new <= high), axis=0)
+    below = np.mean((new > low) & (new < high), axis=0)  # a central interval of counts has at least its level
+    assert (inside > 0.89).all()
+    assert (below < 0.91).all()
+    sampled = rate.sample(0, 20_000)
+    np.testing.assert_allclose(sampled.mean(axis=0), rate.mean, rtol=0.01)
+    np.testing.assert_allclose(np.corrcoef(sampled.T), np.corrcoef(eta.T), atol=0.06)
+    np.testing.assert_allclose(counts.sample(0, 20_000).mean(axis=0), counts.mean, rtol=0.01)
+
+
+def test_a_saved_posterior_predicts_the_same_without_its_individuals(post, tmp_path):
+    post.save(tmp_path / "fit.agz")
+    again = ag.load(tmp_path / "fit.agz")
+    for kind in ("latent", "response", "observation"):
+        np.testing.assert_array_equal(again.predict(APART, kind).mean, post.predict(APART, kind).mean)
+    with zipfile.ZipFile(tmp_path / "fit.agz") as archive:
+        members = [name for name in archive.namelist() if name.endswith(".npy")]
+        stored = np.concatenate([np.lib.format.read_array(archive.open(name)).ravel() for name in members])
+        assert "Poisson" in json.dumps(json.loads(archive.read("manifest.json")))
+    assert not np.isin(PLACES, stored).any()
+    assert not np.isin(WEIGHTS, stored).any()
+
+
+# Covariates on their own scale.
+
+
+def test_standardising_is_what_one_would_do_by_hand(post):
+    center, scale = APART.center.mean(axis=0), APART.center.std(axis=0)
+    by_hand = _fit(support=_supports((PLACES[2:] - center) / scale, (PLACES[:2] - center) / scale), inducing=8)
+    asked = MODEL.fit(APART, COUNTS, inference=ag.SVI(inducing=8), standardise=True, progress=False)
+    assert asked.evidence == pytest.approx(by_hand.evidence, rel=1e-9)
+    x = np.linspace(0, 5, 8)[:, None]
+    _same(asked.predict(ag.Points(x)), by_hand.predict(ag.Points((x - center) / scale)), rtol=1e-7)
+    _same(asked.predict(APART), by_hand.predict(by_hand.observations.support), rtol=1e-7)
+    assert asked.dispersion() == pytest.approx(by_hand.dispersion(), rel=1e-7)
+
+
+# Linear effects.
+
+TABLE = np.column_stack([RNG.normal(3.0, 2.0, 20), RNG.normal(-1.0, 0.5, 20)])
+FIELDS = _supports(TABLE[2:], TABLE[:2]).with_measure("mean")
+EFFECTS = ag.LinearEffects([0, 1], sd=[0.5, 2.0], intercept_sd=1.5, value=ag.fixed(0.3), names=["rain", "height"])
+SEEN = FIELDS.integrate(1.0 + 0.4 * TABLE[:, 0] - 0.8 * TABLE[:, 1]) + 0.3 * RNG.normal(size=8)
+
+
+def _regression(H, prior, covariance, residual):
+    """Posterior mean and covariance of coefficients with a normal prior, seen through noise of the given covariance."""
+    precision = np.diag(1 / prior**2) + H.T @ np.linalg.solve(covariance, H)
+    spread = np.linalg.inv(precision)
+    return spread @ H.T @ np.linalg.solve(covariance, residual), spread
+
+
+def _check_effects(table, mean, spread, value=0.3):
+    mean = mean + np.array([value, 0.0, 0.0])
+    reach = stats.norm.ppf(0.975) * np.sqrt(np.diag(spread))
+    assert list(table.index) == ["intercept", "rain", "height"]
+    np.testing.assert_allclose(table["mean"], mean, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(table["std"], np.sqrt(np.diag(spread)), rtol=1e-4)
+    np.testing.assert_allclose(table["lower"], mean - reach, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(table["upper"], mean + reach, rtol=1e-3, atol=1e-4)
+
+
+SCHEMES = {
+    "exact": ag.Exact(optimise=False),
+    "collapsed": ag.Collapsed(inducing=TABLE, optimise=False),
+    "svi": ag.SVI(inducing=TABLE, optimise=False, tolerance=TIGHT),
+}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("kernel", [None, ag.RBF([4.0, 1.0], 0.4)], ids=["alone", "with a kernel"])
+def test_effects_are_those_of_bayesian_regression(scheme, kernel):
+    model = ag.GP(kernel, ag.Gaussian(0.09), mean=EFFECTS)
+    post = model.fit(FIELDS, SEEN, inference=SCHEMES[scheme], progress=False)
+    H = FIELDS.integrate(np.column_stack([np.ones(20), TABLE]))
+    covariance = 0.09 * np.eye(8) + (0.0 if kernel is None else np.asarray(ag.cov(kernel, FIELDS)))
+    prior = np.array([1.5, 0.5, 2.0])
+    _check_effects(post.effects(), *_regression(H, prior, covariance, SEEN - 0.3))
+    marginal = stats.multivariate_normal(np.full(8, 0.3), covariance + H @ np.diag(prior**2) @ H.T)
+    assert post.evidence == pytest.approx(marginal.logpdf(SEEN), rel=1e-5)
+
+
+def test_effects_come_in_the_user_s_units():
+    """The prior is on standardised covariates; its posterior is a linear map away."""
+    post = ag.GP(None, ag.Gaussian(0.09), mean=EFFECTS).fit(
+        FIELDS, SEEN, inference=ag.Exact(optimise=False), standardise=True
+    )
+    center, scale = TABLE.mean(axis=0), TABLE.std(axis=0)
+    H = FIELDS.integrate(np.column_stack([np.ones(20), (TABLE - center) / scale]))
+    mean, spread = _regression(H, np.array([1.5, 0.5, 2.0]), 0.09 * np.eye(8), SEEN - 0.3)
+    back = np.diag([1.0, *1 / scale])
+    back[0, 1:] = -center / scale
+    _check_effects(post.effects(), back @ mean, back @ spread @ back.T)
+
+
+def test_the_same_effects_in_two_units_are_the_same_model():
+    """Covariates about zero, so that the intercept means the same in both."""
+    middle = TABLE - TABLE.mean(axis=0)
+    fields = _supports(middle[2:], middle[:2]).with_measure("mean")
+    per_sd = ag.LinearEffects(
+        [0, 1], sd=np.array([0.5, 2.0]) * middle.std(axis=0), intercept_sd=1.5, value=EFFECTS_VALUE
+    )
+    per_unit = ag.LinearEffects([0, 1], sd=[0.5, 2.0], intercept_sd=1.5, value=EFFECTS_VALUE)
+    keep = ag.Exact(optimise=False)
+    asked = ag.GP(None, ag.Gaussian(0.09), mean=per_sd).fit(fields, SEEN, inference=keep, standardise=True)
+    plain = ag.GP(None, ag.Gaussian(0.09), mean=per_unit).fit(fields, SEEN, inference=keep)
+    np.testing.assert_allclose(asked.effects(), plain.effects(), rtol=1e-8, atol=1e-10)
+    _same(asked.predict(fields), plain.predict(fields), rtol=1e-8)
+
+
+EFFECTS_VALUE = ag.fixed(0.3)
