@@ -43,7 +43,7 @@ def ours(data: dict, bound: str, learned: bool) -> ag.Posterior:
     mean = ag.Constant() if learned else ag.Constant(ag.fixed(LEVEL))
     model = ag.GP(kernel, likelihood=ag.Poisson(), aggregation="response", mean=mean)
     bags = ag.Bags(data["X"], data["bag"], weights=data["p"])
-    inference = ag.SVI(inducing=120, bound=bound, probes=PER_BAG, optimise=learned, tolerance=1e-5)
+    inference = ag.SVI(inducing=120, bound=bound, probes=PER_BAG, optimise=learned, tolerance=1e-4)
     return model.fit(bags, data["y"], inference=inference, progress=False)
 
 
@@ -108,8 +108,8 @@ def coverage(bound: str, hyper: str, seed: int) -> dict:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--nuts", type=int, default=5, help="simulations that are sampled by NUTS")
-    parser.add_argument("--simulations", type=int, default=100, help="for coverage with known hyper-parameters")
-    parser.add_argument("--learned", type=int, default=30, help="for coverage with learned hyper-parameters")
+    parser.add_argument("--simulations", type=int, default=40, help="for coverage with known hyper-parameters")
+    parser.add_argument("--learned", type=int, default=20, help="for coverage with learned hyper-parameters")
     options = parser.parse_args()
     columns = ["seed", "bound", "mean difference", "largest", "sd ratio", "nuts error", "seconds", "nuts seconds"]
     close = pd.DataFrame(

@@ -82,8 +82,9 @@ class Posterior:
             return Prediction(response, support, joint, wanted)
         if counts is None and self.model.likelihood.counts_trials:
             raise ValueError("predict: a new binomial observation needs numbers of trials. Give counts=n.")
-        given = np.broadcast_to(1.0 if counts is None else counts, len(support)) if np.ndim(counts) == 0 else counts
-        trials = as_vector(given, "predict", "counts", len(support))
+        given: Any = 1.0 if counts is None else counts
+        spread = np.broadcast_to(given, len(support)) if np.ndim(given) == 0 else given
+        trials = as_vector(spread, "predict", "counts", len(support))
         observed = self.model.likelihood.observation(response, scaled.square_weight, trials)
         return Prediction(observed, support, joint, wanted)
 
