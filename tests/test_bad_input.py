@@ -2,6 +2,7 @@
 
 import jaxtyping
 import numpy as np
+import pandas as pd
 import pytest
 import shapely
 
@@ -29,8 +30,20 @@ class Exploding:
         raise AssertionError("work was started before the input was checked")
 
 
-def _fit(support=BINS, y=(1.0, 2.0, 3.0), noise=None, model=MODEL):
-    return model.fit(support, y, noise, inference=Exploding())
+def _fit(support=BINS, y=(1.0, 2.0, 3.0), noise=None, model=MODEL, **others):
+    return model.fit(support, y, noise, inference=Exploding(), **others)
+
+
+BAGS = ag.Bags([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "c"], measure="mean")
+
+
+def _respond(likelihood, y=(1.0, 2.0, 3.0), support=BAGS, **others):
+    return _fit(support, y, model=ag.GP(ag.RBF(1.0), likelihood, aggregation="response"), **others)
+
+
+def _sparse(support=BAGS, likelihood=None, **settings):
+    model = ag.GP(ag.RBF(1.0), likelihood or ag.Poisson(), aggregation="response")
+    return model.fit(support, [1.0, 2.0, 3.0], inference=ag.SVI(**settings), progress=False)
 
 
 CASES = {
@@ -96,6 +109,54 @@ CASES = {
         lambda: ag.GP(ag.RBF(), ag.Gaussian(ag.fixed(0.0))).fit(BINS[[0, 1, 0]], [1, 2, 3]), ValueError, ["rows 0 and 2", "noise_variance"],
     ),
     "epsilon": (lambda: ag.privacy.release([1, 2], epsilon=0.0), ValueError, ['"epsilon" must be positive']),
+    "negative count": (lambda: _respond(ag.Poisson(), [1, -2, 3]), ValueError, ["Poisson needs", "row 1 is -2.0", "counts 0, 1, 2"]),
+    "fraction of a count": (lambda: _respond(ag.NegativeBinomial(), [1, 2, 0.5]), ValueError, ["NegativeBinomial needs", "row 2 is 0.5", "not rates"]),
+    "no trials": (lambda: _respond(ag.Binomial()), ValueError, ["numbers of trials", "counts=n"]),
+    "more successes than trials": (lambda: _respond(ag.Binomial(), counts=[2, 2, 2]), ValueError, ["row 2 is 3.0", 'from 0 to "counts"']),
+    "no trial": (lambda: _respond(ag.Binomial(), [0, 0, 0], counts=[2, 0, 2]), ValueError, ['"counts" must be whole numbers', "row 1 is 0.0"]),
+    "trials of a Poisson count": (lambda: _respond(ag.Poisson(), counts=[5, 5, 5]), ValueError, ['"counts" is for binomial', "Poisson"]),
+    "total of probabilities": (
+        lambda: _respond(ag.Binomial(), counts=[5, 5, 5], support=BAGS.with_measure("total")), ValueError, ["averages probabilities", 'measure="mean"'],
+    ),
+    "neither yes nor no": (lambda: _respond(ag.Bernoulli(), [0, 1, 2]), ValueError, ["0 or 1", "row 2 is 2.0", "Binomial"]),
+    "amount of zero": (lambda: _respond(ag.GammaResponse(), [1, 0, 3]), ValueError, ["GammaResponse needs", "row 1 is 0.0"]),
+    "exponential of a square": (lambda: ag.Exponential(link="square"), ValueError, ['"link" must be "exp"', "E[1/v²]", "diverges"]),
+    "unknown link": (lambda: ag.Poisson("log"), ValueError, ['Poisson: "link" must be "exp" or "square"', "'log'"]),
+    "noise of a count": (lambda: _respond(ag.Poisson(), noise=[0.1, 0.1, 0.1]), ValueError, ['"noise_variance" is for Gaussian noise', "Poisson"]),
+    "no population": (lambda: ag.Bags([[0.0], [1.0]], ["a", "b"], weights=[0, 0]), ValueError, ['bag "a" has none']),
+    "negative population": (lambda: ag.Bags([[0.0], [1.0]], ["a", "a"], weights=[5, -5]), ValueError, ["row 1 is -5.0"]),
+    "population not a number": (lambda: ag.Bags([[0.0], [1.0]], ["a", "a"], weights=[NAN, 1]), ValueError, ['"weights" must be finite', "row 0 is nan"]),
+    "population of the wrong length": (lambda: ag.Bags([[0.0], [1.0]], ["a", "a"], weights=[1.0]), ValueError, ['"weights" must have one value per row']),
+    "a bag without a count": (lambda: _respond(ag.Poisson(), pd.Series({"a": 1, "b": 2})), ValueError, ['"c" is only in the supports']),
+    "a count without a bag": (lambda: _respond(ag.Poisson(), pd.Series({"a": 1, "b": 2, "c": 3, "d": 4})), ValueError, ['"d" is only in the "y"']),
+    "batch larger than the data": (lambda: _sparse(batch_size=4), ValueError, ['"batch_size" must not exceed the 3 observations', "is 4"]),
+    "no batch": (lambda: _sparse(batch_size=0), ValueError, ['"batch_size" must be a whole number of at least 1']),
+    "too many landmarks": (lambda: _sparse(inducing=5), ValueError, ["5 were asked for", "there are 4", "Ask for fewer"]),
+    "landmarks with another column": (lambda: _sparse(inducing=np.zeros((3, 2))), ValueError, ['"inducing" must have 1 column', "has 2"]),
+    "landmarks by an unknown rule": (lambda: _sparse(inducing="grid"), ValueError, ['a number, points or "bags"', "'grid'"]),
+    "one probe": (lambda: _sparse(probes=1), ValueError, ['"probes" must be a whole number of at least 2']),
+    "a link of totals": (
+        lambda: _fit(BAGS.with_measure("total"), model=ag.GP(ag.RBF(), ag.Poisson())), ValueError, ["grows with their mass", 'aggregation="response"'],
+    ),
+    "unknown bound": (lambda: _sparse(bound="elbo"), ValueError, ['"bound" must be "matched"', "'elbo'"]),
+    "unknown precision": (lambda: _sparse(dtype="float16"), ValueError, ['"dtype" must be "float64" or "float32"']),
+    "unknown gradients": (lambda: _sparse(gradients="sgd"), ValueError, ['"gradients" must be "natural" or "adam"']),
+    "response over boxes": (lambda: _sparse(BINS), TypeError, ["over points only", "Use Bags"]),
+    "jensen for a region effect": (lambda: _sparse(likelihood=ag.Poisson(region_effect=True), bound="jensen"), TypeError, ['bound="jensen" is not known']),
+    "constraint under svi": (
+        lambda: ag.GP(ag.RBF(1.0), constraint=ag.NonNegative(5)).fit(BINS, [1, 2, 3], inference=ag.SVI()), TypeError, ["EP()"],
+    ),
+    "collapsed counts": (
+        lambda: ag.GP(ag.RBF(1.0), ag.Poisson()).fit(BAGS, [1, 2, 3], inference=ag.Collapsed()), TypeError, ["Gaussian noise", "SVI()"],
+    ),
+    "unknown aggregation": (lambda: ag.GP(ag.RBF(), aggregation="sum"), ValueError, ['"aggregation" must be "latent" or "response"']),
+    "neither kernel nor effects": (lambda: ag.GP(None), TypeError, ['"kernel" may be None only beside', "LinearEffects"]),
+    "effect of a missing column": (
+        lambda: _fit(model=ag.GP(ag.RBF(), mean=ag.LinearEffects([0, 2]))), ValueError, ['"columns" must lie in 0..0', "(0, 2)"],
+    ),
+    "effect without spread": (lambda: ag.LinearEffects([0], sd=0.0), ValueError, ['"sd" and "intercept_sd" must be positive']),
+    "names of effects": (lambda: ag.LinearEffects([0, 1], names=["x"]), ValueError, ['"names" must have 2 names', "has 1"]),
+    "unknown owner of the noise": (lambda: ag.Gaussian(per="bag"), ValueError, ['"observation" or "individual"']),
     "not a scheme's data": (lambda: ag.cov(ag.RBF(), BINS, ag.Points([[0.0, 1.0]])), ValueError, ["same dimensions", "1 and 2"]),
 }  # fmt: skip
 
@@ -149,8 +210,33 @@ def test_degrees_used_as_metres_are_called_out():
 
 
 def test_a_series_with_other_names_is_refused():
-    import pandas as pd
-
     bags = ag.Bags([[0.0], [1.0]], ["a", "b"])
     with pytest.raises(ValueError, match='"b" is only in the supports'):
         MODEL.fit(bags, pd.Series({"a": 1.0, "c": 2.0}), inference=Exploding())
+
+
+@pytest.mark.parametrize(
+    ("X", "lengthscale", "words"),
+    [
+        (np.column_stack([np.arange(3.0), np.full(3, 7.0)]), [1.0, 1.0], r"column\(s\) 1 of the data are constant"),
+        (
+            np.column_stack([np.arange(3.0), 1e6 * np.arange(3.0)]),
+            1.0,
+            r"range from 0.816 to 8.16e\+05.*standardise=True",
+        ),
+    ],
+    ids=["constant covariate", "unequal scales"],
+)
+def test_covariates_a_kernel_cannot_make_sense_of_are_called_out(X, lengthscale, words):
+    model, points = ag.GP(ag.RBF(lengthscale), ag.Gaussian(0.1)), ag.Points(X)
+    with pytest.warns(UserWarning, match=words) as caught:
+        model.fit(points, [1.0, 2.0, 3.0], inference=ag.Exact(optimise=False))
+    assert caught[0].filename == __file__
+    model.fit(points, [1.0, 2.0, 3.0], inference=ag.Exact(optimise=False), standardise=True)
+
+
+def test_what_only_other_models_have(post):
+    with pytest.raises(TypeError, match="LinearEffects"):
+        post.effects()
+    with pytest.raises(TypeError, match=r"Poisson.*SVI\(\)"):
+        ag.GP(ag.RBF(1.0), ag.Poisson()).fit(ag.Points([0.0, 1.0]), [1, 2], inference=ag.Exact())

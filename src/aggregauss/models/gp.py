@@ -116,7 +116,7 @@ class GP(Parametric):
         likelihood.check(observations.y, observations.counts, is_mean)
         if likelihood.link != "identity" and self.aggregation == "latent" and not is_mean:
             raise ValueError(
-                f'fit: with aggregation="latent" the {likelihood.link} link is applied to the integral of the function, '
+                f'fit: with aggregation="latent" the {likelihood.link} link is put on the integral of the function, '
                 'which for totals grows with their mass. Use aggregation="response", or supports with measure="mean".'
             )
         if not isinstance(likelihood, Gaussian | LaplaceNoise) and observations.noise_variance.any():
