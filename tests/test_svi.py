@@ -174,10 +174,10 @@ def test_small_steps_arrive_near_where_the_profile_search_does(settings, post):
 
 @pytest.mark.parametrize("settings", [{"batch_size": 4}, {}], ids=["batches", "whole passes"])
 def test_a_resumed_run_is_the_uninterrupted_one(settings, tmp_path):
-    whole = _fit(max_epochs=25, **settings)
+    whole = _fit(max_epochs=12, **settings)
     path = tmp_path / "run"
     _fit(max_epochs=7 if settings else 2, checkpoint=path, checkpoint_every=3, **settings)
-    resumed = _fit(max_epochs=25, checkpoint=path, checkpoint_every=3, **settings)
+    resumed = _fit(max_epochs=12, checkpoint=path, checkpoint_every=3, **settings)
     assert resumed.runs[0].path == whole.runs[0].path
     np.testing.assert_array_equal(resumed.conditional.alpha, whole.conditional.alpha)
     np.testing.assert_array_equal(resumed.conditional.root, whole.conditional.root)
@@ -203,7 +203,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
 
 @pytest.mark.xfail(strict=True, reason="batches.py keeps the state after the step that led astray")
 def test_a_run_that_diverges_returns_the_last_good_state():
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="last good state|times as much") as caught:
         post = _fit(batch_size=4, learning_rate=1e6, max_epochs=50)
     assert "The last good state is returned" in str(caught[0].message)
     assert post.runs[0].message.startswith("diverged")
@@ -256,7 +256,7 @@ def test_bags_have_the_moments_of_joint_draws_and_their_counts_the_coverage(name
     fitted, bags = request.getfixturevalue(name), APART[2:]
     each = fitted.predict(ag.Points(bags.center), "latent")
     rng = np.random.default_rng(0)
-    draws = rng.multivariate_normal(each.mean, each.covariance, 50_000, method="eigh")
+    draws = rng.multivariate_normal(each.mean, each.covariance, 30_000, method="eigh")
     g = bags.weight * (np.exp(draws) if name == "post" else draws**2)
     eta = g.reshape(len(g), 6, 3).sum(axis=2)
     rate, counts = fitted.predict(bags), fitted.predict(bags, "observation")
@@ -272,10 +272,10 @@ def test_bags_have_the_moments_of_joint_draws_and_their_counts_the_coverage(name
     below = np.mean((new > low) & (new < high), axis=0)  # a central interval of counts has at least its level
     assert (inside > 0.89).all()
     assert (below < 0.91).all()
-    sampled = rate.sample(0, 20_000)
-    np.testing.assert_allclose(sampled.mean(axis=0), rate.mean, rtol=0.01)
+    sampled = rate.sample(0, 5_000)
+    np.testing.assert_allclose(sampled.mean(axis=0), rate.mean, rtol=0.02)
     np.testing.assert_allclose(np.corrcoef(sampled.T), np.corrcoef(eta.T), atol=0.1)
-    np.testing.assert_allclose(counts.sample(0, 20_000).mean(axis=0), counts.mean, rtol=0.01)
+    np.testing.assert_allclose(counts.sample(0, 5_000).mean(axis=0), counts.mean, rtol=0.02)
 
 
 def test_a_saved_posterior_predicts_the_same_without_its_individuals(post, tmp_path):

@@ -122,6 +122,18 @@ class SVI:
             tolerance = self.tolerance * n
             if whole:
                 return whole_passes(passes, start, checkpoint, tolerance, self.max_epochs, self.optimise, bar)
+            if self.bound == "mc" and batch >= n:  # draws from a q as wide as the prior are too noisy to follow
+                settings = dataclasses.replace(passes.settings, bound="matched")
+                near, _, _ = whole_passes(
+                    dataclasses.replace(passes, settings=settings),
+                    start,
+                    Checkpoint(None, "", 1),
+                    tolerance,
+                    1,
+                    False,
+                    bar,
+                )
+                start = start._replace(q=near.q)
             return random_batches(passes, start, checkpoint, tolerance, batch, self.max_epochs, self.optimise, bar)
 
     def _posterior(self, passes: Passes, state: ascent.State, history: list[float], message: str) -> Posterior:
