@@ -244,12 +244,12 @@ def test_intervals_quantiles_and_exceedance_are_consistent():
 
 
 def test_predictions_do_not_depend_on_the_blocks(monkeypatch):
-    from aggregauss.inference import posterior
+    from aggregauss.inference import conditional
 
     post = ag.GP(ag.RBF(1.0)).fit(BINS, Y, inference=KEEP)
     x = ag.Points(np.linspace(0, 6, 100))
     whole = post.predict(x)
-    monkeypatch.setattr(posterior, "BLOCK", 100)
+    monkeypatch.setattr(conditional, "BLOCK", 100)
     np.testing.assert_allclose(post.predict(x).mean, whole.mean, rtol=1e-12)
 
 

@@ -217,7 +217,9 @@ def test_moments_of_responses_agree_with_dense_quadrature(link):
     S = np.stack([_covariance_matrix(*case) for case in cases])
     m = jnp.asarray(np.tile(LATENT, (len(cases), 1)))
     variance = jnp.asarray(np.diagonal(S, axis1=1, axis2=2))
-    means, covariances = LINKS[link].mean(m, variance), LINKS[link].covariance(m, variance, jnp.asarray(S))
+    means, covariances = jax.jit(
+        lambda g=LINKS[link]: (g.mean(m, variance), g.covariance(m, variance, jnp.asarray(S)))
+    )()
     for i, own in enumerate(S):
         g, weight = _responses(link, own)
         first = g @ weight
@@ -240,7 +242,7 @@ def test_logarithms_of_responses_agree_with_quadrature(link):
 
 def test_a_squared_value_that_is_known_exactly_has_its_own_logarithm():
     for dtype in (jnp.float64, jnp.float32):
-        got = LINKS["square"].log_mean(jnp.asarray([0.5, 100.0], dtype), jnp.zeros(2, dtype))
+        got = jax.jit(LINKS["square"].log_mean)(jnp.asarray([0.5, 100.0], dtype), jnp.zeros(2, dtype))
         np.testing.assert_allclose(got, np.log([0.25, 1e4]), rtol=1e-5)
 
 
@@ -270,12 +272,11 @@ UNSURE = pytest.mark.xfail(
 
 
 @UNSURE
-@pytest.mark.parametrize("link", LOG_FORWARD)
-def test_covariances_of_probabilities_hold_for_latent_values_as_wide_as_a_prior(link):
+def test_covariances_of_probabilities_hold_for_latent_values_as_wide_as_a_prior():
     S = _covariance_matrix(4.0, 0.5)
-    g, weight = _responses(link, S)
+    g, weight = _responses("logit", S)
     truth = (g * weight) @ g.T - np.outer(g @ weight, g @ weight)
-    got = LINKS[link].covariance(jnp.asarray(LATENT), jnp.asarray(np.diag(S)), jnp.asarray(S))
+    got = jax.jit(LINKS["logit"].covariance)(jnp.asarray(LATENT), jnp.asarray(np.diag(S)), jnp.asarray(S))
     assert np.abs(got - truth).max() < 0.06 * np.diag(truth).max()
 
 
