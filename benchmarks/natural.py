@@ -25,7 +25,7 @@ def natural(step: Step, most: int) -> list[float]:
     best, uphill = step.state, step.slopes()
     path.append(float(uphill.objective))
     for _ in range(most - 1):
-        step.state = best._replace(q=uphill.q)
+        step.state = best
         ahead = step.slopes()
         path.append(float(ahead.objective))
         if ahead.objective >= uphill.objective:

@@ -266,12 +266,6 @@ def test_match_finds_the_latent_moments_again_and_moves_with_the_response(link):
         np.testing.assert_allclose(slope[: len(a)], (up - down) / (2 * step), rtol=1e-4, atol=1e-9)
 
 
-UNSURE = pytest.mark.xfail(
-    strict=True, reason="links.py: fourth derivatives of a quadrature, and Newton's method on raw moments"
-)
-
-
-@UNSURE
 def test_covariances_of_probabilities_hold_for_latent_values_as_wide_as_a_prior():
     S = _covariance_matrix(4.0, 0.5)
     g, weight = _responses("logit", S)
@@ -280,7 +274,6 @@ def test_covariances_of_probabilities_hold_for_latent_values_as_wide_as_a_prior(
     assert np.abs(got - truth).max() < 0.06 * np.diag(truth).max()
 
 
-@UNSURE
 def test_match_holds_for_rare_outcomes_that_vary_much():
     mean = np.array([1e-6, 1e-4, 1e-2])
     variance = np.array([1e-3, 0.05, 0.4]) * mean * (1 - mean)

@@ -20,8 +20,18 @@ from jaxtyping import Array, Float
 
 from aggregauss import linalg
 from aggregauss.inference.bounds import expected
-from aggregauss.inference.sparse import JITTER, Group, Moments2, Prepared, Variational, prepare
+from aggregauss.inference.sparse import (
+    JITTER,
+    Group,
+    Moments2,
+    Prepared,
+    Variational,
+    inducing_gram,
+    mean_at,
+    prepare,
+)
 from aggregauss.parameters import log_prior, unpack
+from aggregauss.supports.layout import at_points
 
 HALVINGS = 30
 
@@ -108,12 +118,19 @@ def add(a: Gradient, b: Gradient) -> Gradient:
     return jax.tree.map(jnp.add, a, b)
 
 
+class Target(NamedTuple):
+    """The natural parameters that q would have if the present derivatives were those of a conjugate model."""
+
+    precision: Float[Array, "m m"]
+    shift: Float[Array, " m"]
+
+
 class Slopes(NamedTuple):
     """The bound, how it rises, and where q goes along its natural gradient."""
 
     objective: Float[Array, ""]
     free: Free
-    q: Variational
+    target: Target
 
 
 @eqx.filter_jit
@@ -134,12 +151,12 @@ def slopes(template: Any, state: State, gradient: Gradient, scale: Array, settin
     divergence = _divergence(q)
     objective = scale * gradient.value - divergence + prior
     d_vector, d_Z = scale * (gradient.vector + vector) + prior_slope, scale * (gradient.Z + Z)
+    target = Target(jnp.eye(len(q.mean)) - 2.0 * G_cov, G_mean - 2.0 * G_cov @ q.mean)
     if settings.natural:
-        moved = _natural(state.q, G_mean, G_cov, state.rho)
-        return Slopes(objective, Free(d_vector, d_Z, jnp.zeros_like(free.mean), jnp.zeros_like(free.root)), moved)
+        return Slopes(objective, Free(d_vector, d_Z, jnp.zeros_like(free.mean), jnp.zeros_like(free.root)), target)
     kl_slope = jax.grad(_divergence)(q)
     d_root = _pull_root(free.root, G_cov - kl_slope.covariance)
-    return Slopes(objective, Free(d_vector, d_Z, G_mean - kl_slope.mean, d_root), state.q)
+    return Slopes(objective, Free(d_vector, d_Z, G_mean - kl_slope.mean, d_root), target)
 
 
 @eqx.filter_jit
@@ -151,7 +168,52 @@ def advance(state: State, uphill: Slopes, learn: Array, settings: Settings) -> S
     with jax.numpy_dtype_promotion("standard"):  # Optax mixes integers and floats
         change, adam = ADAM.update(downhill, state.adam)
     fresh = jax.tree.map(lambda x, c: x - state.rate * c, state.free, change)
-    return State(Free(*fresh), uphill.q, adam, state.rate, state.rho, state.step + 1)
+    q = _towards(state.q, uphill.target, state.rho)[0] if settings.natural else state.q
+    return State(Free(*fresh), q, adam, state.rate, state.rho, state.step + 1)
+
+
+@eqx.filter_jit
+def natural_step(state: State, target: Target, rho: Array) -> tuple[State, Array]:
+    """q a share rho of the way to the target, and the share that kept it positive definite."""
+    q, share = _towards(state.q, target, rho)
+    return state._replace(q=q), share
+
+
+@eqx.filter_jit
+def transported(template: Any, state: State, vector: Array) -> State:
+    """Other hyper-parameters, while what the data said of f at the inducing points stays.
+
+    The data's part of q is exp(-½ εᵀ P ε + hᵀ ε) with P = Λ - I, h = Λ μ. Where f = m + L ε = m' + L' ε', that is
+    P' = Tᵀ P T and h' = Tᵀ (h - P d), with T = L⁻¹ L' and d = L⁻¹ (m' - m).
+    """
+    Z, m = state.free.Z, len(state.q.mean)
+    old, new = (unpack(template, v) for v in (state.free.vector, vector))
+    L, ahead = (
+        jax.lax.linalg.cholesky(inducing_gram(model, Z, JITTER["float64"]), symmetrize_input=False)
+        for model in (old, new)
+    )
+    step = jnp.zeros(m).at[: len(Z)].set(mean_at(new, at_points(Z)) - mean_at(old, at_points(Z)))
+    T, d = linalg.lower_solve(L, ahead), linalg.lower_solve(L, step[:, None])[:, 0]
+    P = state.q.precision - jnp.eye(m)
+    q = _variational(jnp.eye(m) + T.T @ P @ T, T.T @ (state.q.shift - P @ d))
+    sound = jnp.isfinite(q.mean).all() & jnp.isfinite(q.covariance).all()
+    q = jax.tree.map(lambda x, y: jnp.where(sound, x, y), q, state.q)
+    return state._replace(free=state.free._replace(vector=vector), q=q)
+
+
+@eqx.filter_jit
+def carried_slope(template: Any, state: State, uphill: Slopes) -> Float[Array, " p"]:
+    """How the bound rises with the hyper-parameters when q is transported with them.
+
+    At the best q this is the partial derivative, and the profile's. A little short of it, the partial derivative is
+    far off, since f moves against the data when ε stays and L does not; here f stays.
+    """
+    q = moments(state, natural=True)
+    G_cov = 0.5 * (jnp.eye(len(q.mean)) - uphill.target.precision)
+    kl_slope = jax.grad(_divergence)(q)
+    rise = Moments2(uphill.target.shift + 2.0 * G_cov @ q.mean - kl_slope.mean, G_cov - kl_slope.covariance)
+    _, pull = jax.vjp(lambda v: moments(transported(template, state, v), natural=True), state.free.vector)
+    return uphill.free.vector + pull(rise)[0]
 
 
 def cast(model: Any, dtype: str) -> Any:
@@ -164,27 +226,30 @@ def _prepare(template: Any, vector: Array, Z: Array, q: Moments2, settings: Sett
     return jax.tree.map(lambda x: x.astype(settings.dtype), now)
 
 
-def _natural(now: Variational, G_mean: Array, G_cov: Array, rho: Array) -> Variational:
-    """The step above, halved until the precision stays positive definite."""
-    precision, shift = jnp.eye(len(now.mean)) - 2.0 * G_cov, G_mean - 2.0 * G_cov @ now.mean
+def _towards(now: Variational, target: Target, rho: Array) -> tuple[Variational, Array]:
+    """A share rho of the way, halved until the precision stays positive definite."""
 
-    def factor(share: Array) -> Array:
-        mixed = (1.0 - share) * now.precision + share * precision
-        return jax.lax.linalg.cholesky(mixed, symmetrize_input=False)
+    def mixed(share: Array) -> Variational:
+        precision = (1.0 - share) * now.precision + share * target.precision
+        return _variational(precision, (1.0 - share) * now.shift + share * target.shift)
 
-    def refused(state: tuple[Array, Array, Array]) -> Array:
-        _, L, done = state
-        return ~jnp.isfinite(L[-1, -1]) & (done < HALVINGS)
+    def refused(state: tuple[Array, Variational, Array]) -> Array:
+        _, q, done = state
+        return ~jnp.isfinite(q.covariance[-1, -1]) & (done < HALVINGS)
 
-    def halve(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def halve(state: tuple[Array, Variational, Array]) -> tuple[Array, Variational, Array]:
         share, _, done = state
-        return 0.5 * share, factor(0.5 * share), done + 1
+        return 0.5 * share, mixed(0.5 * share), done + 1
 
-    share, L, _ = jax.lax.while_loop(refused, halve, (rho, factor(rho), jnp.asarray(0)))
+    share, q, _ = jax.lax.while_loop(refused, halve, (rho, mixed(rho), jnp.asarray(0)))
+    return q, share
+
+
+def _variational(precision: Array, shift: Array) -> Variational:
+    L = jax.lax.linalg.cholesky(precision, symmetrize_input=False)
     inverse = linalg.lower_solve(L, jnp.eye(len(L)))
     covariance = inverse.T @ inverse
-    moved = (1.0 - share) * now.shift + share * shift
-    return Variational((1.0 - share) * now.precision + share * precision, moved, covariance @ moved, covariance)
+    return Variational(precision, shift, covariance @ shift, covariance)
 
 
 def _divergence(q: Moments2) -> Array:

@@ -1,5 +1,6 @@
 """Small steps on random batches until the objective stops rising."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from tqdm.auto import tqdm
@@ -27,23 +28,25 @@ def random_batches(
 ) -> tuple[ascent.State, list[float], str]:
     """The state at the end, the mean objective of each epoch, and why the run ended.
 
-    An epoch in which the objective is not finite is repeated with half the step; after several of these the last good
-    state is returned.
+    An epoch's objective is that of the states before its steps, so the step that led astray may be the last of the
+    epoch before: both are repeated with half the step. After several of these the last good state is returned.
     """
     state, history, kept = checkpoint.read(start) or (start, [], ())
     watch = Watch(tolerance, *(int(x) for x in kept))
     steps = -(-len(passes.observations.y) // batch)
-    failures, message = 0, "reached max_epochs"
+    good, failures, message = state, 0, "reached max_epochs"
     while len(history) < most:
         after, objective = _epoch(passes, state, len(history), batch, learn)
         if _lost(objective, history):
             failures += 1
             if failures > FAILURES or not history:
-                message = f"diverged in epoch {len(history)}"
+                state, message = good, f"diverged in epoch {len(history)}"
                 break
-            state = state._replace(rate=0.5 * state.rate, rho=0.5 * state.rho)
+            share = 0.5**failures
+            state = good._replace(rate=share * good.rate, rho=share * good.rho)
+            history.pop()
             continue
-        state = after
+        good, state = state, after
         history.append(objective)
         bar.set_postfix(objective=f"{objective:.2f}", refresh=False)
         bar.update()
@@ -73,4 +76,5 @@ def _epoch(passes: Passes, state: ascent.State, epoch: int, batch: int, learn: b
             break
         moving = float(learn and int(state.step) >= WARM_UP)
         state = ascent.advance(state, uphill, jnp.asarray(moving), passes.settings)
-    return state, float(np.mean(values))
+    sound = all(np.isfinite(x).all() for x in jax.tree.leaves((state.free, state.q)))
+    return state, float(np.mean(values)) if sound else np.nan

@@ -24,7 +24,7 @@ from aggregauss.inference.data import Observations
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.prediction import Prediction
 from aggregauss.marginals import GaussianMarginals, Marginals, truncated
-from aggregauss.parameters import parameters
+from aggregauss.parameters import pack, parameters, unpack
 from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.points import Points
 from aggregauss.supports.standardise import Standardiser
@@ -35,6 +35,16 @@ if TYPE_CHECKING:
 
 Kind = Literal["latent", "response", "observation"]
 KINDS = ("latent", "response", "observation")
+
+
+@storable
+@dataclasses.dataclass(frozen=True, eq=False)
+class Component:
+    """One value of the packed hyper-parameters, how likely it is, and what is known of the function given it."""
+
+    weight: float
+    vector: np.ndarray
+    conditional: Conditional
 
 
 @storable
@@ -51,6 +61,8 @@ class Posterior:
     runs: tuple[Run, ...] = ()
     inducing: Support | None = None  # where a sparse scheme keeps what it learned
     scaler: Standardiser | None = None  # what was done to the covariates before they were used
+    mixture: tuple[Component, ...] = ()  # over hyper-parameters; empty: they are taken to be known
+    parameter_covariance: np.ndarray | None = None  # of the packed hyper-parameters
 
     def predict(self, support: Support, kind: Kind | None = None, *, counts: Any = None) -> Prediction:
         """The function, or a new observation, over any supports.
@@ -121,17 +133,21 @@ class Posterior:
 
         if not self.model.mean.effects:
             raise TypeError("effects: the model has none. Give GP(..., mean=LinearEffects(columns)).")
-        mean, covariance = effect_moments(self.model, self._training_support, self.conditional)
-        names, scales = ("intercept", *self.model.mean.names), self.model.mean.scales
-        to_units = np.diag(scales)
-        if self.scaler is not None:  # the slope of (x - c) / s is a slope of x over s, and moves the intercept
-            columns = np.array(self.model.mean.columns)
-            to_units[0, 1:] = -scales[1:] * self.scaler.center[columns] / self.scaler.scale[columns]
-            to_units[1:, 1:] /= self.scaler.scale[columns][:, None]
-        value = to_units @ mean + np.array([float(self.model.mean.value), *np.zeros(len(mean) - 1)])
-        sd = np.sqrt(np.diag(to_units @ covariance @ to_units.T))
-        reach = ndtri((1 + level) / 2) * sd
+        value, covariance = self._mixed(self._effects)
+        sd = np.sqrt(np.diag(covariance))
+        reach, names = ndtri((1 + level) / 2) * sd, ("intercept", *self.model.mean.names)
         return pd.DataFrame({"mean": value, "std": sd, "lower": value - reach, "upper": value + reach}, index=names)
+
+    def _effects(self, model: Any, conditional: Conditional) -> tuple[np.ndarray, np.ndarray]:
+        mean, covariance = effect_moments(model, self._training_support, conditional)
+        to_units = np.diag(model.mean.scales)
+        if self.scaler is not None:  # the slope of (x - c) / s is a slope of x over s, and moves the intercept
+            columns = np.array(model.mean.columns)
+            center, scale = self.scaler.center[columns], self.scaler.scale[columns]
+            to_units[0, 1:] = -model.mean.scales[1:] * center / scale
+            to_units[1:, 1:] /= scale[:, None]
+        level = np.array([float(model.mean.value), *np.zeros(len(mean) - 1)])
+        return to_units @ mean + level, to_units @ covariance @ to_units.T
 
     def dispersion(self) -> float:
         """Pearson's Σ (y - η̂)² / Var(y | η̂), over the observations less the effective number of parameters.
@@ -155,18 +171,30 @@ class Posterior:
         return float(len(self.conditional.alpha) - jnp.sum(self.conditional.root**2))
 
     def summary(self) -> "pd.DataFrame":
-        """The parameters: fitted value, whether learned, prior."""
+        """The parameters: fitted value, its 95% interval where that is known, whether learned, prior."""
         import pandas as pd
 
+        ends = (unpack(self.model, vector) for vector in self._parameter_interval())
+        lower, upper = ({p.path: np.asarray(p.value).tolist() for p in parameters(end)} for end in ends)
+        known = self.parameter_covariance is not None
         rows = {
             p.path: {
                 "value": np.asarray(p.value).tolist(),
+                "lower": lower[p.path] if known and not p.mark.fixed else np.nan,
+                "upper": upper[p.path] if known and not p.mark.fixed else np.nan,
                 "learned": not p.mark.fixed,
                 "prior": "" if p.mark.prior is None else str(p.mark.prior),
             }
             for p in parameters(self.model)
         }
         return pd.DataFrame.from_dict(rows, orient="index")
+
+    def _parameter_interval(self) -> tuple[Any, Any]:
+        """Ends of the 95% intervals of the packed parameters."""
+        vector = pack(self.model)
+        covariance = self.parameter_covariance
+        reach = 0.0 if covariance is None else ndtri(0.975) * np.sqrt(np.diag(covariance))
+        return vector - reach, vector + reach
 
     def save(self, path: Any) -> None:
         """Write to one file that holds numbers and names only; read it with `aggregauss.load`."""
@@ -179,11 +207,27 @@ class Posterior:
         values = ", ".join(f"{p.path}={np.asarray(p.value).round(4).tolist()}" for p in parameters(self.model))
         return f"Posterior({self.scheme}, {self.observations.support!r}, log evidence {self.evidence:.3f}, {values})"
 
+    def _mixed(self, moments: Callable[[Any, Conditional], tuple[np.ndarray, np.ndarray]]) -> Any:
+        """Mean and (co)variance over hyper-parameters, by the law of total variance."""
+        if not self.mixture:
+            return moments(self.model, self.conditional)
+        weights = np.array([part.weight for part in self.mixture])
+        each = [moments(unpack(self.model, jnp.asarray(part.vector)), part.conditional) for part in self.mixture]
+        means, spreads = (np.stack(x) for x in zip(*each))
+        mean = weights @ means
+        away = (means - mean) * np.sqrt(weights)[:, None]
+        between = np.sum(away**2, axis=0) if spreads.ndim == 2 else away.T @ away
+        return mean, np.tensordot(weights, spreads, 1) + between
+
     def _moments(self, support: Support) -> tuple[np.ndarray, np.ndarray]:
-        return latent_moments(self.model, self._training, self.conditional, support)
+        return self._mixed(lambda model, state: latent_moments(model, self._training, state, support))
 
     def _joint(self, support: Callable[[], Support]) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
-        return functools.cache(lambda: latent_joint(self.model, self._training, self.conditional, support()))
+        def joint() -> tuple[np.ndarray, np.ndarray]:
+            where = support()
+            return self._mixed(lambda model, state: latent_joint(model, self._training, state, where))
+
+        return functools.cache(joint)
 
     @functools.cached_property
     def _training_support(self) -> Support | None:
@@ -213,7 +257,7 @@ class Posterior:
                 'Polygons(..., method="sobol").'
             )
         Z = jnp.zeros((0, support.dim)) if self.inducing is None else jnp.asarray(self.inducing.center)
-        moments = aggregate_moments(self.model, Z, self.conditional, support)
+        moments = self._mixed(lambda model, state: aggregate_moments(model, Z, state, support))
         a, b = link.match(*(jnp.asarray(x) for x in moments))
         return link.marginals(np.asarray(a), np.asarray(b)), lambda: self._linearised(support)
 

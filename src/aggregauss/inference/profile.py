@@ -16,20 +16,30 @@ from tqdm.auto import tqdm
 
 from aggregauss.inference import ascent
 from aggregauss.inference.checkpoint import Checkpoint
+from aggregauss.inference.hyperparameters import Around, around
 from aggregauss.inference.passes import Passes
+from aggregauss.inference.sparse import Moments2
 from aggregauss.parameters import bounds
 
 Pass = Callable[[ascent.State], ascent.Slopes]
 Evaluation = tuple[float, np.ndarray]
-LEAST_SHARE = 1e-3
+LEAST_SHARE, SHORTER, LONGER = 1e-4, 0.3, 1.5  # of a natural-gradient step
 QUIET = 30  # steps of q, at most, for one value of the hyper-parameters
 FINER = 0.1  # how much closer q is brought to its optimum than the hyper-parameters to theirs
+CLOSE = 1e-3  # how close q is brought to its optimum where the profile's curvature is wanted
 
 
 def whole_passes(
-    passes: Passes, start: ascent.State, checkpoint: Checkpoint, tolerance: float, most: int, learn: bool, bar: tqdm
-) -> tuple[ascent.State, list[float], str]:
-    """The state at the top, the profile along the way, and why the search ended."""
+    passes: Passes,
+    start: ascent.State,
+    checkpoint: Checkpoint,
+    tolerance: float,
+    most: int,
+    learn: bool,
+    bar: tqdm,
+    integrate: bool = False,
+) -> tuple[ascent.State, list[float], str, Around | None]:
+    """The state at the top, the profile along the way, why the search ended, and hyper-parameters around the top."""
     held = passes.hold()
     saved = checkpoint.read(start)
 
@@ -38,7 +48,7 @@ def whole_passes(
 
     state, _, flat = saved or (start, [], ())
     known = [(float(flat[i]), np.asarray(flat[i + 1])) for i in range(0, len(flat), 2)]
-    profile = Profile(look, state, FINER * tolerance, checkpoint, bar, known)
+    profile = Profile(look, passes.template, state, FINER * tolerance, checkpoint, bar, known)
     vector = np.asarray(start.free.vector)
     if not known:
         profile.state, _ = climb(look, start, tolerance)
@@ -49,10 +59,18 @@ def whole_passes(
         message = "converged"
     profile.save()
     if not np.isfinite(max(profile.history)):
-        return start, [], "not finite at the start"
-    top = profile.state._replace(free=profile.state.free._replace(vector=jnp.asarray(vector)))
-    top, uphill = climb(look, top, FINER * tolerance)
-    return top, [*profile.history, float(uphill.objective)], message
+        return start, [], "not finite at the start", None
+    top, uphill = climb(look, ascent.transported(passes.template, profile.state, jnp.asarray(vector)), CLOSE)
+
+    def near(vector: np.ndarray) -> tuple[float, np.ndarray, Moments2]:
+        best, rise = climb(look, ascent.transported(passes.template, top, jnp.asarray(vector)), CLOSE)
+        bar.set_postfix_str("uncertainty of hyper-parameters", refresh=False)
+        bar.update()
+        slope = np.asarray(ascent.carried_slope(passes.template, best, rise))
+        return float(rise.objective), slope, ascent.moments(best, natural=True)
+
+    mixture = around(near, passes.template, vector) if learn and integrate and vector.size else None
+    return top, [*profile.history, float(uphill.objective)], message, mixture
 
 
 @dataclasses.dataclass
@@ -60,6 +78,7 @@ class Profile:
     """max_q of the bound; remembers where q was, and every evaluation."""
 
     look: Pass
+    template: Any
     state: ascent.State
     tolerance: float
     checkpoint: Checkpoint
@@ -73,9 +92,10 @@ class Profile:
             value, slope = self.known[len(self.history)]
             self.history.append(value)
             return value, slope
-        free = self.state.free._replace(vector=jnp.asarray(vector))
-        best, uphill = climb(self.look, self.state._replace(free=free), self.tolerance)
-        value, slope = float(uphill.objective), np.asarray(uphill.free.vector)
+        start = ascent.transported(self.template, self.state, jnp.asarray(vector))
+        best, uphill = climb(self.look, start, self.tolerance)
+        value = float(uphill.objective)
+        slope = np.asarray(ascent.carried_slope(self.template, best, uphill))
         if np.isfinite(value) and np.isfinite(slope).all():
             self.state = best
         else:
@@ -95,22 +115,20 @@ class Profile:
 
 def climb(look: Pass, state: ascent.State, tolerance: float) -> tuple[ascent.State, ascent.Slopes]:
     """Natural-gradient steps of q until one gains less than `tolerance`; the best state and its slopes."""
-    best = state._replace(rho=jnp.asarray(1.0))
-    uphill = look(best)
+    best, uphill, share = state, look(state), 1.0
     for _ in range(QUIET):
-        trial = best._replace(q=uphill.q)
+        trial, taken = ascent.natural_step(best, uphill.target, jnp.asarray(share))
         ahead = look(trial)
-        gain = float(ahead.objective - uphill.objective)
+        gain, share = float(ahead.objective - uphill.objective), float(taken)
         if gain >= 0:
             best, uphill = trial, ahead
-            if gain < tolerance:
+            if gain < tolerance * share:
                 break
+            share = min(1.0, LONGER * share)
             continue
-        share = 0.5 * best.rho
-        if -gain < tolerance or float(share) < LEAST_SHARE or not np.isfinite(float(uphill.objective)):
+        share *= SHORTER
+        if -gain < tolerance or share < LEAST_SHARE or not np.isfinite(float(uphill.objective)):
             break
-        best = best._replace(rho=share)
-        uphill = look(best)
     return best, uphill
 
 

@@ -17,10 +17,11 @@ from aggregauss.inference.checkpoint import Checkpoint, fingerprint
 from aggregauss.inference.conditional import sparse_conditional
 from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import choose_shape
+from aggregauss.inference.hyperparameters import Around
 from aggregauss.inference.landmarks import landmarks
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.passes import Passes
-from aggregauss.inference.posterior import Posterior
+from aggregauss.inference.posterior import Component, Posterior
 from aggregauss.inference.profile import whole_passes
 from aggregauss.inference.starts import starts
 from aggregauss.likelihoods import Poisson
@@ -65,6 +66,7 @@ class SVI:
     gradients: Literal["natural", "adam"] = "natural"
     optimise: bool = True
     optimise_inducing: bool = False
+    integrate: bool = True
     max_epochs: int = 1000
     tolerance: float = 1e-3
     probes: int = 32
@@ -89,7 +91,7 @@ class SVI:
         )
         rho = self.natural_rate or (0.05 if batch < n or self.bound == "mc" else 0.5)
         start = ascent.init(pack(template), jnp.asarray(Z), m, self.learning_rate, rho)
-        state, history, message = self._climb(passes, start, batch, progress)
+        state, history, message, mixture = self._climb(passes, start, batch, progress)
         if not history:
             raise FloatingPointError(
                 "SVI: the objective was not finite at the start. Give starting values near the data, or standardise "
@@ -100,7 +102,7 @@ class SVI:
                 f"SVI: the run {message}, and smaller steps did not help. The last good state is returned. Standardise "
                 "the covariates, or lower learning_rate."
             )
-        return self._posterior(passes, state, history, message)
+        return self._posterior(passes, state, history, message, mixture)
 
     def _batch(self, counts: np.ndarray, m: int) -> int:
         if self.batch_size is not None:
@@ -111,7 +113,7 @@ class SVI:
 
     def _climb(
         self, passes: Passes, start: ascent.State, batch: int, progress: bool
-    ) -> tuple[ascent.State, list[float], str]:
+    ) -> tuple[ascent.State, list[float], str, Around | None]:
         n = len(passes.observations.y)
         stochastic = self.bound == "mc" or self.gradients == "adam" or self.optimise_inducing
         whole = batch >= n and not stochastic
@@ -121,10 +123,12 @@ class SVI:
         with tqdm(total=total, desc="fit", unit=unit, delay=2.0, leave=False, disable=not progress) as bar:
             tolerance = self.tolerance * n
             if whole:
-                return whole_passes(passes, start, checkpoint, tolerance, self.max_epochs, self.optimise, bar)
+                return whole_passes(
+                    passes, start, checkpoint, tolerance, self.max_epochs, self.optimise, bar, self.integrate
+                )
             if self.bound == "mc" and batch >= n:  # draws from a q as wide as the prior are too noisy to follow
                 settings = dataclasses.replace(passes.settings, bound="matched")
-                near, _, _ = whole_passes(
+                near, *_ = whole_passes(
                     dataclasses.replace(passes, settings=settings),
                     start,
                     Checkpoint(None, "", 1),
@@ -134,9 +138,14 @@ class SVI:
                     bar,
                 )
                 start = start._replace(q=near.q)
-            return random_batches(passes, start, checkpoint, tolerance, batch, self.max_epochs, self.optimise, bar)
+            on_batches = random_batches(
+                passes, start, checkpoint, tolerance, batch, self.max_epochs, self.optimise, bar
+            )
+            return *on_batches, None
 
-    def _posterior(self, passes: Passes, state: ascent.State, history: list[float], message: str) -> Posterior:
+    def _posterior(
+        self, passes: Passes, state: ascent.State, history: list[float], message: str, mixture: Around | None
+    ) -> Posterior:
         fitted = settled(unpack(passes.template, state.free.vector))
         inducing = Points(np.asarray(state.free.Z)) if len(state.free.Z) else None
         conditional = sparse_conditional(fitted, state.free.Z, ascent.moments(state, passes.settings.natural))
@@ -144,6 +153,12 @@ class SVI:
         post = Posterior(
             fitted, passes.observations, None, conditional, history[-1], "SVI", (record,), inducing=inducing
         )
+        if mixture is not None:
+            parts = [
+                Component(float(w), vector, sparse_conditional(unpack(fitted, jnp.asarray(vector)), state.free.Z, q))
+                for w, vector, q in zip(mixture.weights, mixture.vectors, mixture.known)
+            ]
+            post = dataclasses.replace(post, mixture=tuple(parts), parameter_covariance=mixture.covariance)
         if isinstance(fitted.likelihood, Poisson) and not fitted.likelihood.region_effect:
             warn_if_overdispersed(post)
         return post

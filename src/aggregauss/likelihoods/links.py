@@ -1,19 +1,18 @@
 """Links: from the latent function v to the response g(v), and what Gaussian v make of it.
 
 For v ~ N(m, S) everything that inference asks of a link is a moment of g(v). The covariance of two responses follows
-from how their expectations change with the mean (an expansion in Hermite polynomials),
+from an expansion in Hermite polynomials,
 
-    Cov(g(v_i), g(v_j)) = Σ_{k >= 1} E[g⁽ᵏ⁾(v_i)] E[g⁽ᵏ⁾(v_j)] S_ij^k / k!,        E[g⁽ᵏ⁾(v)] = ∂ᵏ/∂mᵏ E[g(v)],
+    Cov(g(v_i), g(v_j)) = Σ_{k >= 1} E[g⁽ᵏ⁾(v_i)] E[g⁽ᵏ⁾(v_j)] S_ij^k / k!,        E[g⁽ᵏ⁾(v)] = E[g'(v) He_{k-1}(z)] / s^{k-1},
 
-which is a closed form for exp and square. `match` finds the one Gaussian whose response has a given mean and variance:
+z = (v - m)/s, which is a closed form for exp and square. `match` finds the one Gaussian whose response has a given mean and variance:
 a whole bag is then handled as if it were a single individual.
 """
 
 import abc
-import functools
 import math
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +26,10 @@ from aggregauss.special import expected_log_square
 Values = Float[Array, "..."]
 NODES, WEIGHTS = (x.astype(float) for x in np.polynomial.hermite_e.hermegauss(24))
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
-ORDER = 4  # terms of the expansion where it does not end by itself
-NEWTON_STEPS = 12
+FINE, FINE_WEIGHTS = np.polynomial.hermite_e.hermegauss(64)  # for one response in a bag, however uncertain
+FINE_WEIGHTS = FINE_WEIGHTS / FINE_WEIGHTS.sum()
+ORDER = 9  # terms of the expansion where it does not end by itself
+NEWTON_STEPS = 16
 
 
 def expectation(h: Callable[[Values], Values], m: Values, S: Values) -> Values:
@@ -45,6 +46,7 @@ class Link(abc.ABC):
 
     low: ClassVar[float] = 0.0  # responses lie above
     high: ClassVar[float] = math.inf  # and below
+    flattening: ClassVar[float] = 1.0  # E g(v) is about g(m / √(1 + S flattening)), for probabilities
 
     @abc.abstractmethod
     def forward(self, v: Values) -> Values:
@@ -64,43 +66,59 @@ class Link(abc.ABC):
 
     def covariance(self, m: Float[Array, "*b n"], s: Float[Array, "*b n"], S: Float[Array, "*b n n"]) -> Values:
         """Cov(g(v_i), g(v_j)) for all pairs, given means, variances and covariances of v."""
-        total, power, factorial = jnp.zeros_like(S), jnp.ones_like(S), 1.0
-
-        rate: Callable[[Values], Values] = lambda m: self.mean(m, s)  # noqa: E731
-        for k in range(1, ORDER + 1):
-            rate = functools.partial(_derivative, rate)
-            power, factorial = power * S, factorial * k
-            d = rate(m)
-            total = total + d[..., :, None] * d[..., None, :] * power / factorial
+        sd = jnp.sqrt(jnp.maximum(s, jnp.finfo(s.dtype).tiny))
+        slopes = [_derivative(self.forward, m + float(z) * sd) for z in NODES]
+        correlation = jnp.clip(S / (sd[..., :, None] * sd[..., None, :]), -1.0, 1.0)
+        total, power = jnp.zeros_like(S), S
+        for k in range(ORDER):
+            row = WEIGHTS * np.polynomial.hermite_e.hermeval(NODES, np.eye(ORDER)[k]) / math.sqrt(math.factorial(k + 1))
+            d = sum((float(w) * slope for w, slope in zip(row, slopes)), jnp.zeros_like(m))
+            total, power = total + d[..., :, None] * d[..., None, :] * power, power * correlation
         return total
 
     def match(self, mean: Values, variance: Values) -> tuple[Values, Values]:
-        """(a, b²) such that g(a + b Z) has this mean and variance; by Newton's method, differentiated implicitly."""
-        fixed_mean, fixed_variance = jax.lax.stop_gradient((mean, variance))
-        a = self.inverse(fixed_mean)
-        t = 0.5 * jnp.log(jnp.maximum(fixed_variance, 1e-300)) - jnp.log(_derivative(self.forward, a))
+        """(a, b²) such that g(a + b Z) has this mean and variance, for probabilities.
 
-        def residual(a: Values, t: Values) -> tuple[Values, Values]:
-            S = jnp.exp(2 * t)
-            first = self.mean(a, S)
-            return first, jnp.log(expectation(lambda v: (self.forward(v) - first) ** 2, a, S))
+        Newton's method, differentiated implicitly, in g⁻¹(mean) and log log(1 + variance / mean²): those of a rare
+        outcome, for which g is nearly exp, are a + b²/2 and 2 log b. What is likelier than not is the rarer
+        complement's, since 1 - g(v) = g(-v).
+        """
+        eps = float(jnp.finfo(mean.dtype).eps)
+        likely = mean > 0.5
+        mean = jnp.clip(jnp.where(likely, 1.0 - mean, mean), eps**2, 0.5)
+        target = self._coordinates(mean, jnp.maximum(variance, 0.01 * eps * mean**2))
+        fixed = jax.lax.stop_gradient(target)
+        slope = _derivative(self.forward, fixed[0])
+        t = 0.5 * fixed[1] + jnp.log(self.forward(fixed[0]) / slope)
+        a = fixed[0] * jnp.sqrt(1.0 + jnp.exp(2 * t) * self.flattening)
 
-        def correction(a: Values, t: Values, mean: Values, log_variance: Values) -> tuple[Values, Values]:
-            one, none = jnp.ones_like(a), jnp.zeros_like(a)
-            (f, h), (f_a, h_a) = jax.jvp(residual, (a, t), (one, none))
-            _, (f_t, h_t) = jax.jvp(residual, (a, t), (none, one))
-            f_a, h_a, f_t, h_t, f, h = jax.lax.stop_gradient((f_a, h_a, f_t, h_t, f, h))
-            f, h = f - mean, h - log_variance
-            det = f_a * h_t - f_t * h_a
-            return (h_t * f - f_t * h) / det, (f_a * h - h_a * f) / det
+        def step(_: Any, at: tuple[Values, Values]) -> tuple[Values, Values]:
+            da, dt = self._newton(*at, *fixed)
+            return at[0] - jnp.clip(da, -2.0, 2.0), at[1] - jnp.clip(dt, -0.7, 0.7)
 
-        log_variance = jnp.log(jnp.maximum(fixed_variance, 1e-300))
-        for _ in range(NEWTON_STEPS):
-            da, dt = correction(a, t, fixed_mean, log_variance)
-            a, t = a - jnp.clip(da, -2.0, 2.0), t - jnp.clip(dt, -1.0, 1.0)
-        a, t = jax.lax.stop_gradient((a, t))
-        da, dt = correction(a, t, mean, jnp.log(jnp.maximum(variance, 1e-300)))  # carries the derivative
-        return a - da, jnp.exp(2 * (t - dt))
+        a, t = jax.lax.stop_gradient(jax.lax.fori_loop(0, NEWTON_STEPS, step, (a, t)))
+        da, dt = self._newton(a, t, *target)  # carries the derivative
+        return jnp.where(likely, da - a, a - da), jnp.exp(2 * (t - dt))
+
+    def _coordinates(self, mean: Values, variance: Values) -> tuple[Values, Values]:
+        return self.inverse(mean), jnp.log(jnp.log1p(variance / mean**2))
+
+    def _newton(self, a: Values, t: Values, first: Values, second: Values) -> tuple[Values, Values]:
+        """How far (a, log b) is from the response with these coordinates, to first order."""
+
+        def coordinates(a: Values, t: Values) -> tuple[Values, Values]:
+            nodes = jnp.asarray(FINE, a.dtype).reshape((1,) * a.ndim + (-1,))
+            g = self.forward(a[..., None] + jnp.exp(t)[..., None] * nodes)
+            weights = jnp.asarray(FINE_WEIGHTS, a.dtype)
+            mean = g @ weights
+            return self._coordinates(mean, (g - mean[..., None]) ** 2 @ weights)
+
+        one, none = jnp.ones_like(a), jnp.zeros_like(a)
+        (f, h), (f_a, h_a) = jax.jvp(coordinates, (a, t), (one, none))
+        _, (f_t, h_t) = jax.jvp(coordinates, (a, t), (none, one))
+        f_a, h_a, f_t, h_t, f, h = jax.lax.stop_gradient((f_a, h_a, f_t, h_t, f, h))
+        det = f_a * h_t - f_t * h_a
+        return (h_t * (f - first) - f_t * (h - second)) / det, (f_a * (h - second) - h_a * (f - first)) / det
 
     def log_mean(self, m: Values, S: Values) -> Values:
         """E log g(v)."""
@@ -196,6 +214,7 @@ class Logit(Link):
     """g(v) = 1 / (1 + e^{-v})."""
 
     high = 1.0
+    flattening = math.pi / 8
 
     def forward(self, v: Values) -> Values:  # noqa: D102
         return jax.nn.sigmoid(v)
