@@ -106,7 +106,7 @@ def _fit(model=MODEL, support=APART, y=COUNTS, **settings):
 
 @pytest.fixture(scope="module")
 def post():
-    return _fit(tolerance=1e-6)
+    return _fit(tolerance=1e-6, integrate=False)
 
 
 @pytest.fixture(scope="module")
@@ -211,10 +211,11 @@ def test_a_run_that_diverges_returns_the_last_good_state(monkeypatch):
     assert np.isfinite(post.predict(APART).mean).all()
 
 
+@pytest.mark.filterwarnings("ignore:SVI. the counts scatter")
 def test_a_run_that_goes_astray_finds_its_way_with_smaller_steps():
-    with pytest.warns(UserWarning, match="times as much"):
-        post = _fit(batch_size=4, learning_rate=1e6, max_epochs=50)
-    assert post.evidence > _fit(batch_size=4, max_epochs=50).evidence - 2.0
+    post = _fit(batch_size=4, learning_rate=1e6, max_epochs=50)
+    assert not post.runs[0].message.startswith("diverged")
+    assert post.evidence > post.runs[0].path[0] + 10.0
 
 
 def test_counts_that_scatter_too_much_are_called_out():

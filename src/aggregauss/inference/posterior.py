@@ -23,6 +23,7 @@ from aggregauss.inference.conditional import (
 from aggregauss.inference.data import Observations
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.prediction import Prediction
+from aggregauss.likelihoods.links import Link
 from aggregauss.marginals import GaussianMarginals, Marginals, truncated
 from aggregauss.parameters import pack, parameters, unpack
 from aggregauss.supports.layout import Layout, layout
@@ -247,6 +248,9 @@ class Posterior:
         link = self.model.likelihood.g
         as_it_is = self.model.aggregation == "latent" or self.model.likelihood.link == "identity"
         if as_it_is or support.kind == "Points":
+            if self.mixture and self.model.likelihood.link != "identity":
+                moments = self._mixed(lambda model, state: self._transformed(model, state, support))
+                return _matched(link, *moments), lambda: support
             mean, variance = self._moments(support)
             if self.virtual is None:
                 return link.marginals(mean, variance), lambda: support
@@ -258,11 +262,22 @@ class Posterior:
             )
         Z = jnp.zeros((0, support.dim)) if self.inducing is None else jnp.asarray(self.inducing.center)
         moments = self._mixed(lambda model, state: aggregate_moments(model, Z, state, support))
-        a, b = link.match(*(jnp.asarray(x) for x in moments))
-        return link.marginals(np.asarray(a), np.asarray(b)), lambda: self._linearised(support)
+        return _matched(link, *moments), lambda: self._linearised(support)
+
+    def _transformed(self, model: Any, state: Conditional, support: Support) -> tuple[np.ndarray, np.ndarray]:
+        """Moments of g(v), so that those of a bag and of its individuals add up when they are mixed."""
+        m, S = (jnp.asarray(x)[:, None] for x in latent_moments(model, self._training, state, support))
+        link = model.likelihood.g
+        return np.asarray(link.mean(m, S)[:, 0]), np.asarray(link.covariance(m, S, S[:, :, None])[:, 0, 0])
 
     def _linearised(self, support: Support) -> Support:
         """Weights w_i E g'(v_i): the integral of f against them is the response to first order."""
         mean, variance = (jnp.asarray(x) for x in self._moments(Points(support.center)))
         slope = jax.jvp(lambda m: self.model.likelihood.g.mean(m, variance), (mean,), (jnp.ones_like(mean),))[1]
         return dataclasses.replace(support, weight=support.effective_weight * np.asarray(slope), measure="total")
+
+
+def _matched(link: Link, mean: np.ndarray, variance: np.ndarray) -> Marginals:
+    """The response with this mean and variance."""
+    a, b = link.match(jnp.asarray(mean), jnp.asarray(variance))
+    return link.marginals(np.asarray(a), np.asarray(b))
