@@ -98,7 +98,7 @@ def _difference(
     profile: Profile, top: np.ndarray, slope: np.ndarray, unit: np.ndarray, widest: float
 ) -> tuple[float, np.ndarray]:
     """A step along `unit` that costs the profile about DROP, and the gradient there."""
-    h, ahead = min(STEP * max(1.0, abs(unit @ top)), widest), slope
+    h, ahead = min(STEP * max(1.0, abs(float(unit @ top))), widest), slope
     for _ in range(TRIES):
         value, ahead, _ = profile(top + h * unit)
         curvature = unit @ (slope - ahead) / h if np.isfinite(value) else np.inf

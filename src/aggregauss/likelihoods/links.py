@@ -1,11 +1,12 @@
 """Links: from the latent function v to the response g(v), and what Gaussian v make of it.
 
 For v ~ N(m, S) everything that inference asks of a link is a moment of g(v). The covariance of two responses follows
-from an expansion in Hermite polynomials,
+from an expansion in Hermite polynomials, with z = (v - m)/s:
 
-    Cov(g(v_i), g(v_j)) = Σ_{k >= 1} E[g⁽ᵏ⁾(v_i)] E[g⁽ᵏ⁾(v_j)] S_ij^k / k!,        E[g⁽ᵏ⁾(v)] = E[g'(v) He_{k-1}(z)] / s^{k-1},
+    Cov(g(v_i), g(v_j)) = Σ_{k >= 1} E[g⁽ᵏ⁾(v_i)] E[g⁽ᵏ⁾(v_j)] S_ij^k / k!,
+    E[g⁽ᵏ⁾(v)] = E[g'(v) He_{k-1}(z)] / s^{k-1},
 
-z = (v - m)/s, which is a closed form for exp and square. `match` finds the one Gaussian whose response has a given mean and variance:
+which is a closed form for exp and square. `match` finds the one Gaussian whose response has a given mean and variance:
 a whole bag is then handled as if it were a single individual.
 """
 
