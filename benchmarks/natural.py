@@ -14,27 +14,22 @@ from step import Step
 from timing import show
 
 from aggregauss.inference import ascent
+from aggregauss.inference.profile import climb
 
 RATES = (0.3, 0.1, 0.03, 0.01)
 
 
-def natural(step: Step, most: int) -> list[float]:
-    """The bound before each pass."""
-    step.state = step.state._replace(rho=jnp.asarray(1.0))
-    path, share = [], 1.0
-    best, uphill = step.state, step.slopes()
-    path.append(float(uphill.objective))
-    for _ in range(most - 1):
-        step.state = best
-        ahead = step.slopes()
-        path.append(float(ahead.objective))
-        if ahead.objective >= uphill.objective:
-            best, uphill = step.state, ahead
-            continue
-        share /= 2
-        step.state = best = best._replace(rho=jnp.asarray(share))
+def natural(step: Step) -> list[float]:
+    """The bound at each pass."""
+    path = []
+
+    def look(state: ascent.State) -> ascent.Slopes:
+        step.state = state
         uphill = step.slopes()
         path.append(float(uphill.objective))
+        return uphill
+
+    climb(look, step.state, 1e-6)
     return path
 
 
@@ -63,7 +58,7 @@ if __name__ == "__main__":
     parser.add_argument("--most", type=int, default=2000, help="passes of Adam")
     options = parser.parse_args()
     data = make(options.pixels)
-    paths = {"natural gradients": natural(Step(data, "float64", 1 << 24, options.inducing), 60)}
+    paths = {"natural gradients": natural(Step(data, "float64", 1 << 24, options.inducing))}
     for rate in RATES:
         paths[f"Adam, rate {rate}"] = adam(Step(data, "float64", 1 << 24, options.inducing), rate, options.most)
         jax.clear_caches()

@@ -137,6 +137,7 @@ def test_response_of_a_non_negative_function_is_never_negative():
     assert noisy_prediction.variance[0] == pytest.approx(post.predict(ag.Points([5.0])).variance[0] + 0.3)
 
 
+@pytest.mark.slow
 def test_adaptive_points_go_where_the_function_would_be_negative():
     x = np.linspace(0, 1, 5)
     low = np.stack(np.meshgrid(x[:-1], x[:-1], x[:-1], indexing="ij"), -1).reshape(-1, 3)

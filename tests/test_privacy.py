@@ -47,6 +47,7 @@ def _is_a_gain(gain):
     return gain.mean() > 3 * gain.std(ddof=1) / np.sqrt(len(gain))
 
 
+@pytest.mark.slow
 def test_laplace_noise_beats_its_gaussian_stand_in_on_functions_from_the_prior():
     rng, scale = np.random.default_rng(0), 10.0  # epsilon = 0.1
     edges = np.arange(0.0, 101.0, 2.5)
@@ -61,6 +62,7 @@ def test_laplace_noise_beats_its_gaussian_stand_in_on_functions_from_the_prior()
     assert _is_a_gain(np.array(gain))
 
 
+@pytest.mark.slow
 def test_laplace_noise_beats_its_gaussian_stand_in_at_small_epsilon_on_ages():
     data = ag.datasets.ages(width=5)
     kernel = ag.RBF(ag.fixed(5.17), ag.fixed(13.0))

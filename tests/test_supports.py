@@ -122,6 +122,7 @@ def test_rectangular_shapes_need_few_boxes():
     np.testing.assert_allclose(support[0].width, [[3.0, 1.0]])
 
 
+@pytest.mark.slow
 def test_more_boxes_are_more_accurate():
     def covariance(atoms, method="boxes"):
         return np.asarray(ag.cov(KERNEL, ag.Polygons([BLOB, TWO_PARTS], method=method, atoms=atoms)))

@@ -47,7 +47,8 @@ class Link(abc.ABC):
 
     low: ClassVar[float] = 0.0  # responses lie above
     high: ClassVar[float] = math.inf  # and below
-    flattening: ClassVar[float] = 1.0  # E g(v) is about g(m / √(1 + S flattening)), for probabilities
+    flattening: ClassVar[float] = 0.0  # E g(v) is about g(m / √(1 + S flattening))
+    symmetric: ClassVar[bool] = False  # 1 - g(v) = g(-v)
 
     @abc.abstractmethod
     def forward(self, v: Values) -> Values:
@@ -78,15 +79,15 @@ class Link(abc.ABC):
         return total
 
     def match(self, mean: Values, variance: Values) -> tuple[Values, Values]:
-        """(a, b²) such that g(a + b Z) has this mean and variance, for probabilities.
+        """(a, b²) such that g(a + b Z), which must be positive, has this mean and variance.
 
-        Newton's method, differentiated implicitly, in g⁻¹(mean) and log log(1 + variance / mean²): those of a rare
-        outcome, for which g is nearly exp, are a + b²/2 and 2 log b. What is likelier than not is the rarer
-        complement's, since 1 - g(v) = g(-v).
+        Newton's method, differentiated implicitly, in g⁻¹(mean) and log log(1 + variance / mean²): where g is nearly
+        exp, as for rare outcomes, these are a + b²/2 and 2 log b. What is likelier than not is matched as the rarer
+        complement.
         """
         eps = float(jnp.finfo(mean.dtype).eps)
-        likely = mean > 0.5
-        mean = jnp.clip(jnp.where(likely, 1.0 - mean, mean), eps**2, 0.5)
+        likely = (mean > 0.5) & self.symmetric
+        mean = jnp.maximum(jnp.where(likely, 1.0 - mean, mean), eps**2)
         target = self._coordinates(mean, jnp.maximum(variance, 0.01 * eps * mean**2))
         fixed = jax.lax.stop_gradient(target)
         slope = _derivative(self.forward, fixed[0])
@@ -216,6 +217,7 @@ class Logit(Link):
 
     high = 1.0
     flattening = math.pi / 8
+    symmetric = True
 
     def forward(self, v: Values) -> Values:  # noqa: D102
         return jax.nn.sigmoid(v)
@@ -239,6 +241,8 @@ class Probit(Link):
     """g(v) = Φ(v), with mean Φ(m / √(1 + S))."""
 
     high = 1.0
+    flattening = 1.0
+    symmetric = True
 
     def forward(self, v: Values) -> Values:  # noqa: D102
         return jax.scipy.special.ndtr(v)
