@@ -18,7 +18,7 @@ from aggregauss.supports.layout import Atoms
 from aggregauss.supports.support import Support
 
 TARGET = 1 << 24  # entries of K = k(atoms, Z) in one group
-ROUND = 64
+ROUND, FINENESS = 64, 5
 SLACK = 1.04  # room that bags of unequal sizes leave in a group
 CROWD = 2.0  # how many more bags than the average a group may hold
 
@@ -38,7 +38,8 @@ def choose_shape(counts: np.ndarray, batch: int, inducing: int, probes: int, dty
     largest, typical = int(counts.max()), float(counts.mean()) * batch
     parts = -(-typical // max(largest, TARGET // max(inducing, 1)))
     atoms = max(largest, int((1.0 if parts == 1 else SLACK) * typical / parts))
-    atoms = -(-atoms // ROUND) * ROUND
+    unit = max(ROUND, 1 << max(0, atoms.bit_length() - FINENESS))  # data of about the same size share one program
+    atoms = -(-atoms // unit) * unit
     fullest = int(np.searchsorted(np.cumsum(np.sort(counts)), atoms, side="right"))
     bags = min(batch, max(1, fullest), int(np.ceil(CROWD * batch / parts)))
     return Shape(atoms, bags, min(probes, largest), dtype)

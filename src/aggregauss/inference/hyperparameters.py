@@ -21,7 +21,7 @@ from aggregauss.parameters import bounds, parameters
 STEP, WIDEST = 0.1, 0.5  # first and widest difference in a logarithm
 DROP = 0.5  # what a difference should cost the profile
 TRIES = 4  # to find such a difference
-MOST = 16  # directions, those that are known least
+MOST = 8  # directions, those that are known least
 TILT, LEAST = 2.0, 1e-4  # largest logarithm of a weight relative to the quadratic's; smallest relative weight
 
 Profile = Callable[[np.ndarray], tuple[float, np.ndarray, Any]]  # value, gradient, and what is known there

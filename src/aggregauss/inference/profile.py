@@ -60,10 +60,12 @@ def whole_passes(
     profile.save()
     if not np.isfinite(max(profile.history)):
         return start, [], "not finite at the start", None
-    top, uphill = climb(look, ascent.transported(passes.template, profile.state, jnp.asarray(vector)), CLOSE)
+    rounding = float(jnp.finfo(passes.settings.dtype).eps)
+    close = max(min(CLOSE, FINER * tolerance), 4 * rounding * abs(max(profile.history)))
+    top, uphill = climb(look, ascent.transported(passes.template, profile.state, jnp.asarray(vector)), close)
 
     def near(vector: np.ndarray) -> tuple[float, np.ndarray, Moments2]:
-        best, rise = climb(look, ascent.transported(passes.template, top, jnp.asarray(vector)), CLOSE)
+        best, rise = climb(look, ascent.transported(passes.template, top, jnp.asarray(vector)), close)
         bar.set_postfix_str("uncertainty of hyper-parameters", refresh=False)
         bar.update()
         slope = np.asarray(ascent.carried_slope(passes.template, best, rise))
