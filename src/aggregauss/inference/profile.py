@@ -12,16 +12,17 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 from tqdm.auto import tqdm
 
 from aggregauss.inference import ascent
 from aggregauss.inference.checkpoint import Checkpoint
 from aggregauss.inference.hyperparameters import Around, around
 from aggregauss.inference.passes import Passes
-from aggregauss.inference.sparse import Moments2
 from aggregauss.parameters import bounds
 
 Pass = Callable[[ascent.State], ascent.Slopes]
+Step = Callable[[ascent.State, ascent.Target, Array], tuple[ascent.State, Array]]
 Evaluation = tuple[float, np.ndarray]
 LEAST_SHARE, SHORTER, LONGER = 1e-4, 0.3, 1.5  # of a natural-gradient step
 QUIET = 30  # steps of q, at most, for one value of the hyper-parameters
@@ -64,12 +65,12 @@ def whole_passes(
     close = max(min(CLOSE, FINER * tolerance), 4 * rounding * abs(max(profile.history)))
     top, uphill = climb(look, ascent.transported(passes.template, profile.state, jnp.asarray(vector)), close)
 
-    def near(vector: np.ndarray) -> tuple[float, np.ndarray, Moments2]:
+    def near(vector: np.ndarray) -> tuple[float, np.ndarray, ascent.State]:
         best, rise = climb(look, ascent.transported(passes.template, top, jnp.asarray(vector)), close)
         bar.set_postfix_str("uncertainty of hyper-parameters", refresh=False)
         bar.update()
         slope = np.asarray(ascent.carried_slope(passes.template, best, rise))
-        return float(rise.objective), slope, ascent.moments(best, natural=True)
+        return float(rise.objective), slope, best
 
     mixture = around(near, passes.template, vector) if learn and integrate and vector.size else None
     return top, [*profile.history, float(uphill.objective)], message, mixture
@@ -115,11 +116,13 @@ class Profile:
         self.checkpoint.write(self.state, self.history, tuple(x for pair in self.known for x in pair))
 
 
-def climb(look: Pass, state: ascent.State, tolerance: float) -> tuple[ascent.State, ascent.Slopes]:
+def climb(
+    look: Pass, state: ascent.State, tolerance: float, step: Step = ascent.natural_step
+) -> tuple[ascent.State, ascent.Slopes]:
     """Natural-gradient steps of q until one gains less than `tolerance`; the best state and its slopes."""
     best, uphill, share = state, look(state), 1.0
     for _ in range(QUIET):
-        trial, taken = ascent.natural_step(best, uphill.target, jnp.asarray(share))
+        trial, taken = step(best, uphill.target, jnp.asarray(share))
         ahead = look(trial)
         gain, share = float(ahead.objective - uphill.objective), float(taken)
         if gain >= 0:

@@ -14,15 +14,16 @@ from aggregauss.inference import ascent
 from aggregauss.inference.batches import random_batches
 from aggregauss.inference.bounds import BOUNDS
 from aggregauss.inference.checkpoint import Checkpoint, fingerprint
-from aggregauss.inference.conditional import sparse_conditional
+from aggregauss.inference.conditional import Conditional, sparse_conditional
 from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import choose_shape
 from aggregauss.inference.hyperparameters import Around
 from aggregauss.inference.landmarks import landmarks
+from aggregauss.inference.linearise import linearised
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.posterior import Component, Posterior
-from aggregauss.inference.profile import whole_passes
+from aggregauss.inference.profile import CLOSE, whole_passes
 from aggregauss.inference.starts import starts
 from aggregauss.likelihoods import Poisson
 from aggregauss.parameters import pack, settled, unpack
@@ -47,7 +48,10 @@ class SVI:
     move by L-BFGS. On batches q takes natural-gradient steps of size `natural_rate` while the hyper-parameters move by
     Adam with `learning_rate`, both lowered when the objective stops rising.
 
-    `gradients="adam"` moves q (whitened) by Adam as well; `optimise=False` keeps the hyper-parameters.
+    `gradients="adam"` moves q (whitened) by Adam as well; `optimise=False` keeps the hyper-parameters. Whole passes
+    also find how uncertain these are, and the posterior is a mixture over them unless `integrate=False`. A posterior's
+    covariance is not q's own but the wider one of bags taken as single individuals, unless `covariance="variational"`
+    (or `bound="jensen"`) asks for that.
 
     >>> import aggregauss as ag, numpy as np
     >>> x = np.linspace(0, 10, 200)
@@ -67,6 +71,7 @@ class SVI:
     optimise: bool = True
     optimise_inducing: bool = False
     integrate: bool = True
+    covariance: Literal["linearised", "variational"] | None = None
     max_epochs: int = 1000
     tolerance: float = 1e-3
     probes: int = 32
@@ -148,20 +153,42 @@ class SVI:
     ) -> Posterior:
         fitted = settled(unpack(passes.template, state.free.vector))
         inducing = Points(np.asarray(state.free.Z)) if len(state.free.Z) else None
-        conditional = sparse_conditional(fitted, state.free.Z, ascent.moments(state, passes.settings.natural))
         record = Run(history[-1], len(history), len(history), message == "converged", message, tuple(history))
+        held = passes.again() if mixture is None else passes.hold()
+
+        def conditional(model: Any, state: ascent.State) -> Conditional:
+            if self._linearises(passes) and not message.startswith("diverged"):
+                q = linearised(passes, held, state, CLOSE)
+            else:
+                q = ascent.moments(state, passes.settings.natural)
+            return sparse_conditional(model, state.free.Z, q)
+
         post = Posterior(
-            fitted, passes.observations, None, conditional, history[-1], "SVI", (record,), inducing=inducing
+            fitted,
+            passes.observations,
+            None,
+            conditional(fitted, state),
+            history[-1],
+            "SVI",
+            (record,),
+            inducing=inducing,
         )
         if mixture is not None:
             parts = [
-                Component(float(w), vector, sparse_conditional(unpack(fitted, jnp.asarray(vector)), state.free.Z, q))
-                for w, vector, q in zip(mixture.weights, mixture.vectors, mixture.known)
+                Component(float(w), vector, conditional(unpack(fitted, jnp.asarray(vector)), own))
+                for w, vector, own in zip(mixture.weights, mixture.vectors, mixture.known)
             ]
             post = dataclasses.replace(post, mixture=tuple(parts), parameter_covariance=mixture.covariance)
         if isinstance(fitted.likelihood, Poisson) and not fitted.likelihood.region_effect:
             warn_if_overdispersed(post)
         return post
+
+    def _linearises(self, passes: Passes) -> bool:
+        """Whether bags have more than one individual, and responses that are not linear in them."""
+        linear = passes.template.aggregation == "latent" or passes.template.likelihood.link == "identity"
+        several = int(passes.observations.support.atom_counts.max()) > 1
+        wanted = self.covariance or ("variational" if self.bound == "jensen" else "linearised")
+        return several and not linear and wanted == "linearised"
 
     def _fingerprint(self, passes: Passes, start: ascent.State) -> str:
         settings = dataclasses.replace(self, inducing=None, checkpoint=None, checkpoint_every=1, max_epochs=1)
@@ -175,6 +202,8 @@ class SVI:
         one_of(self.bound, BOUNDS, "SVI", "bound")
         one_of(self.gradients, ("natural", "adam"), "SVI", "gradients")
         one_of(self.dtype, ("float64", "float32"), "SVI", "dtype")
+        if self.covariance is not None:
+            one_of(self.covariance, ("linearised", "variational"), "SVI", "covariance")
         for name, least in (("max_epochs", 1), ("probes", 2), ("checkpoint_every", 1)):
             whole_number(getattr(self, name), "SVI", name, least)
         if self.batch_size is not None and whole_number(self.batch_size, "SVI", "batch_size") > len(observations.y):
