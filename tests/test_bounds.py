@@ -16,7 +16,8 @@ from aggregauss.inference import bounds
 from aggregauss.inference.ascent import cast
 from aggregauss.inference.data import observe
 from aggregauss.inference.groups import Shape, groups, pack
-from aggregauss.inference.sparse import JITTER, Moments2, pair_sum, prepare, prior_covariance
+from aggregauss.inference.sparse import JITTER, pair_sum, prepare, prior_covariance
+from aggregauss.inference.variational import Moments2
 from aggregauss.likelihoods.sums import Sums
 from aggregauss.parameters import pack as packed
 from aggregauss.parameters import unpack

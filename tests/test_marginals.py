@@ -248,6 +248,9 @@ def test_a_gamma_mixture_of_poissons_is_negative_binomial():
         def quantile(self, p):
             return stats.gamma.ppf(p, 3.0, scale=2.0) * ONE
 
+        def log_prob(self, y):
+            return stats.gamma.logpdf(y, 3.0, scale=2.0)
+
     ours = mg.mixed(GammaMarginals(6 * ONE, 12 * ONE), given_rate.Poisson())
     theirs, k = stats.nbinom(3.0, 1 / 3), np.arange(20.0)[:, None]
     np.testing.assert_allclose(ours.log_prob(k), theirs.logpmf(k), rtol=1e-6)
@@ -316,12 +319,3 @@ def test_observed_names_the_conditional():
     assert np.all(by_name.quantile(0.999) <= np.array([1.0, 5.0, 9.0, 40.0]))
     with pytest.raises(ValueError, match='"kind" must be one of bernoulli, binomial'):
         mg.observed(rate, "weibull")
-
-
-def test_marginals_without_a_density_say_so():
-    class Unknown(mg.Marginals):
-        def cdf(self, x):
-            return x
-
-    with pytest.raises(NotImplementedError, match="not known for Unknown"):
-        Unknown(ONE, ONE).log_prob(ONE)

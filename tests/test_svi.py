@@ -18,6 +18,8 @@ from aggregauss.inference.conditional import sparse_conditional
 from aggregauss.inference.data import observe
 from aggregauss.inference.groups import choose_shape, epoch_batches
 from aggregauss.inference.passes import Passes
+from aggregauss.inference.sparse import JITTER
+from aggregauss.inference.variational import Moments2, by_moments
 from aggregauss.parameters import pack, parameters
 
 RNG = np.random.default_rng(11)
@@ -96,6 +98,7 @@ def test_fewer_inducing_points_bound_the_evidence_and_both_schemes_find_the_best
 
 COUNTS = RNG.poisson(APART.integrate(np.exp(0.3 + np.sin(APART.center[:, 0])))).astype(float)
 MODEL = ag.GP(ag.RBF(1.2, 0.6), ag.Poisson(), mean=ag.Constant(0.4), aggregation="response")
+_FIXED = MODEL.freeze()
 SQUARE = ag.GP(ag.RBF(1.2, 0.3), ag.Poisson("square"), mean=ag.Constant(1.2), aggregation="response")
 
 
@@ -113,7 +116,7 @@ def post():
 def square():
     """Some q or other: what follows from it is the same."""
     q = ascent.moments(_state(), natural=True)
-    conditional = sparse_conditional(SQUARE, jnp.asarray(SITES), q)
+    conditional = sparse_conditional(SQUARE, jnp.asarray(SITES), q, JITTER["float64"])
     return Posterior(SQUARE, observe(APART, COUNTS, None), None, conditional, 0.0, "SVI", inducing=ag.Points(SITES))
 
 
@@ -128,10 +131,9 @@ def _state(seed=0):
     rng = np.random.default_rng(seed)
     state = ascent.init(pack(MODEL), jnp.asarray(SITES), 8, 0.05, 0.5)
     root = jnp.asarray(np.tril(0.1 * rng.normal(size=(8, 8))) - 0.7 * np.eye(8))
-    q = ascent.Moments2(jnp.asarray(0.5 * rng.normal(size=8)), ascent._root(root) @ ascent._root(root).T)
+    q = Moments2(jnp.asarray(0.5 * rng.normal(size=8)), ascent._root(root) @ ascent._root(root).T)
     free = state.free._replace(mean=q.mean, root=root)
-    inverse = jnp.linalg.inv(q.covariance)
-    return state._replace(free=free, q=ascent.Variational(inverse, inverse @ q.mean, q.mean, q.covariance))
+    return state._replace(free=free, q=by_moments(q))
 
 
 def test_slopes_of_the_bound_agree_with_finite_differences():
@@ -296,6 +298,15 @@ def test_a_saved_posterior_predicts_the_same_without_its_individuals(post, tmp_p
         assert "Poisson" in json.dumps(json.loads(archive.read("manifest.json")))
     assert not np.isin(PLACES, stored).any()
     assert not np.isin(WEIGHTS, stored).any()
+
+
+def test_single_precision_predicts_the_same():
+    dense = ag.Bags(np.linspace(0, 5, 60), np.arange(60) // 6)
+    y = np.round(6 * np.exp(np.sin(np.arange(10.0))))
+    single, double = (_fit(_FIXED, dense, y, inducing=25, dtype=d) for d in ("float32", "float64"))
+    one, two = (p.predict(ag.Points(np.linspace(0, 5, 20)), "latent") for p in (single, double))
+    np.testing.assert_allclose(one.mean, two.mean, atol=0.005 * two.std.min())
+    np.testing.assert_allclose(one.std, two.std, rtol=0.005)
 
 
 # Covariates on their own scale.

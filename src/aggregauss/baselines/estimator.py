@@ -1,5 +1,6 @@
 """The estimators that learn a function of individuals: what they share."""
 
+import abc
 import dataclasses
 from typing import Any, TypeVar
 
@@ -41,7 +42,7 @@ CHUNK = 16384  # individuals predicted at a time
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class LatentRegressor(BaseEstimator):
+class LatentRegressor(BaseEstimator, abc.ABC):
     """An estimator of f by penalised likelihood of bags; a subclass says how f starts.
 
     Parameters that every one of them has:
@@ -110,9 +111,9 @@ class LatentRegressor(BaseEstimator):
     def _observation(self) -> Observation:
         return Observation(self.likelihood, self.link)
 
+    @abc.abstractmethod
     def _start(self, x: np.ndarray, level: float, spread: float, rng: np.random.Generator) -> Latent:
         """The function before training, near `level` and varying by about `spread`."""
-        raise NotImplementedError
 
     def _inputs(self, support: Support) -> Support:
         """The individuals that training sees."""

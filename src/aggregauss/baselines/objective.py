@@ -8,6 +8,7 @@ Laplacian forms. L comes from an RBF kernel of individuals; L_bag from the inner
 divisors of their code.
 """
 
+import abc
 from typing import NamedTuple
 
 import equinox as eqx
@@ -23,13 +24,13 @@ from aggregauss.baselines.observation import Observation
 class Latent(eqx.Module):
     """A function f of individuals, with weights β in it."""
 
+    @abc.abstractmethod
     def __call__(self, x: Float[Array, "N d"]) -> Float[Array, " N"]:
         """f at each row of `x`."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def squared_norm(self) -> Float[Array, ""]:
         """|β|²."""
-        raise NotImplementedError
 
 
 class Model(eqx.Module):

@@ -22,8 +22,9 @@ from aggregauss.inference.data import Data, Observations
 from aggregauss.inference.landmarks import landmarks
 from aggregauss.inference.optimise import maximise
 from aggregauss.inference.posterior import Posterior
-from aggregauss.inference.sparse import JITTER, Moments2, inducing_gram
+from aggregauss.inference.sparse import JITTER, inducing_gram
 from aggregauss.inference.starts import starts
+from aggregauss.inference.variational import Moments2
 from aggregauss.kernels.covariance import cross, diagonal
 from aggregauss.latent.effects import with_effects
 from aggregauss.likelihoods import Gaussian
@@ -72,7 +73,7 @@ class Collapsed:
         value, q = _solve(fitted, problem)
         if not np.isfinite(value):
             raise FloatingPointError("Collapsed: the bound is not finite. Let Gaussian() learn a noise variance.")
-        conditional = sparse_conditional(fitted, problem.Z, q)
+        conditional = sparse_conditional(fitted, problem.Z, q, JITTER["float64"])
         return Posterior(fitted, observations, None, conditional, float(value), "Collapsed", runs, inducing=points)
 
 

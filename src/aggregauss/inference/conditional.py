@@ -23,7 +23,8 @@ from aggregauss.archive import storable
 from aggregauss.inference.bounds import response_moments
 from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import choose_shape, groups
-from aggregauss.inference.sparse import JITTER, Group, Moments2, Prepared, inducing_gram, prepare_white
+from aggregauss.inference.sparse import Group, Prepared, inducing_gram, prepare_white
+from aggregauss.inference.variational import Moments2
 from aggregauss.kernels.covariance import cross, diagonal, gram, symmetric
 from aggregauss.latent.effects import with_effects
 from aggregauss.latent.means import Moments, moments
@@ -46,9 +47,9 @@ class Conditional(eqx.Module):
 
 
 @eqx.filter_jit
-def sparse_conditional(model: Any, Z: Float[Array, "mz d"], q: Moments2) -> Conditional:
-    """The conditional given a Gaussian q over whitened inducing variables."""
-    L = jax.lax.linalg.cholesky(inducing_gram(model, Z, JITTER["float64"]), symmetrize_input=False)
+def sparse_conditional(model: Any, Z: Float[Array, "mz d"], q: Moments2, jitter: float) -> Conditional:
+    """The conditional given a Gaussian q over inducing variables that were whitened with this jitter."""
+    L = jax.lax.linalg.cholesky(inducing_gram(model, Z, jitter), symmetrize_input=False)
     alpha = jax.scipy.linalg.solve_triangular(L, q.mean, lower=True, trans=1)
     return Conditional(alpha, L, jnp.ones_like(alpha), jnp.linalg.cholesky(q.covariance))
 

@@ -24,7 +24,7 @@ TRIES = 4  # to find such a difference
 MOST = 8  # directions, those that are known least
 TILT, LEAST = 2.0, 1e-4  # largest logarithm of a weight relative to the quadratic's; smallest relative weight
 
-Profile = Callable[[np.ndarray], tuple[float, np.ndarray, Any]]  # value, gradient, and what is known there
+Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray, Any]]  # value, gradient, and what is known there
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class _Scale:
     jacobian: np.ndarray  # 1 where a prior density in natural units needs dθ = θ dlog θ
 
 
-def around(profile: Profile, template: Any, top: np.ndarray) -> Around | None:
+def around(profile: Evaluate, template: Any, top: np.ndarray) -> Around | None:
     """The mixture about the top of a profile; None where there is nothing to learn or no quadratic to be found."""
     scale = _scale(template, top)
     best, slope, _ = profile(top)
@@ -80,7 +80,7 @@ def _scale(template: Any, top: np.ndarray) -> _Scale:
     return _Scale(room > 1e-6, widest, positive.astype(float), (positive & prior).astype(float))
 
 
-def _hessian(profile: Profile, top: np.ndarray, slope: np.ndarray, scale: _Scale) -> np.ndarray | None:
+def _hessian(profile: Evaluate, top: np.ndarray, slope: np.ndarray, scale: _Scale) -> np.ndarray | None:
     """-∂²L by central differences of the gradient, each wide enough to cost the profile something."""
     rows = []
     for j in np.flatnonzero(scale.inside):
@@ -95,7 +95,7 @@ def _hessian(profile: Profile, top: np.ndarray, slope: np.ndarray, scale: _Scale
 
 
 def _difference(
-    profile: Profile, top: np.ndarray, slope: np.ndarray, unit: np.ndarray, widest: float
+    profile: Evaluate, top: np.ndarray, slope: np.ndarray, unit: np.ndarray, widest: float
 ) -> tuple[float, np.ndarray]:
     """A step along `unit` that costs the profile about DROP, and the gradient there."""
     h, ahead = min(STEP * max(1.0, abs(float(unit @ top))), widest), slope

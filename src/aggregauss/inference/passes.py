@@ -35,15 +35,6 @@ class Passes:
         """The bound and its derivatives over all the data."""
         return self._slopes(state, held, jax.random.key(self.seed), 1.0, self.settings)
 
-    def bag_precision(self, state: ascent.State, held: Iterable[Group]) -> Array:
-        """What all the bags say of ε, each taken as one individual."""
-        now, total = ascent.prepared(self.template, state, self.settings), None
-        for group in held:
-            part = ascent.bag_precision(self.template, state.free, now, group, self.settings)
-            total = part if total is None else total + part
-        assert total is not None
-        return total
-
     def again(self) -> "Again":
         """All the data as `hold` has them, packed afresh whenever they are gone through."""
         return Again(self)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 from scipy.special import ndtri
 
 from aggregauss import linalg
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["latent", "response", "observation"]
 KINDS = ("latent", "response", "observation")
+ROWS = 4096  # responses that are matched at once
 
 
 @storable
@@ -266,9 +268,7 @@ class Posterior:
 
     def _transformed(self, model: Any, state: Conditional, support: Support) -> tuple[np.ndarray, np.ndarray]:
         """Moments of g(v), so that those of a bag and of its individuals add up when they are mixed."""
-        m, S = (jnp.asarray(x)[:, None] for x in latent_moments(model, self._training, state, support))
-        link = model.likelihood.g
-        return np.asarray(link.mean(m, S)[:, 0]), np.asarray(link.covariance(m, S, S[:, :, None])[:, 0, 0])
+        return _in_blocks(_moments_through, model.likelihood.g, latent_moments(model, self._training, state, support))
 
     def _linearised(self, support: Support) -> Support:
         """Weights w_i E g'(v_i): the integral of f against them is the response to first order."""
@@ -279,5 +279,27 @@ class Posterior:
 
 def _matched(link: Link, mean: np.ndarray, variance: np.ndarray) -> Marginals:
     """The response with this mean and variance."""
-    a, b = link.match(jnp.asarray(mean), jnp.asarray(variance))
-    return link.marginals(np.asarray(a), np.asarray(b))
+    return link.marginals(*_in_blocks(_match, link, (mean, variance)))
+
+
+def _in_blocks(
+    through: Callable[[Link, Array, Array], tuple[Array, Array]], link: Link, pair: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Elementwise work whose quadrature would take too much memory for all rows at once; one shape is compiled."""
+    n = len(pair[0])
+    filled = [np.append(x, np.full(-n % ROWS, x[-1])).reshape(-1, ROWS) if n else x.reshape(0, ROWS) for x in pair]
+    parts = [through(link, jnp.asarray(x), jnp.asarray(y)) for x, y in zip(*filled)]
+    first, second = (np.concatenate([np.zeros(0), *(np.asarray(p[i]) for p in parts)])[:n] for i in (0, 1))
+    return first, second
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _match(link: Link, mean: Array, variance: Array) -> tuple[Array, Array]:
+    return link.match(mean, variance)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _moments_through(link: Link, m: Array, S: Array) -> tuple[Array, Array]:
+    """Mean and variance of g(v)."""
+    S = S[:, None]
+    return link.mean(m, S[:, 0]), link.covariance(m[:, None], S, S[:, :, None])[:, 0, 0]

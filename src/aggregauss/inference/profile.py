@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -19,14 +20,17 @@ from aggregauss.inference import ascent
 from aggregauss.inference.checkpoint import Checkpoint
 from aggregauss.inference.hyperparameters import Around, around
 from aggregauss.inference.passes import Passes
+from aggregauss.inference.transport import carried_slope, transported
+from aggregauss.inference.variational import Target, Variational, towards
 from aggregauss.parameters import bounds
 
 Pass = Callable[[ascent.State], ascent.Slopes]
-Step = Callable[[ascent.State, ascent.Target, Array], tuple[ascent.State, Array]]
+Step = Callable[[Variational, Target, Array], tuple[Variational, Array]]
 Evaluation = tuple[float, np.ndarray]
 LEAST_SHARE, SHORTER, LONGER = 1e-4, 0.3, 1.5  # of a natural-gradient step
 QUIET = 30  # steps of q, at most, for one value of the hyper-parameters
 FINER = 0.1  # how much closer q is brought to its optimum than the hyper-parameters to theirs
+_natural_step = eqx.filter_jit(towards)
 CLOSE = 1e-3  # how close q is brought to its optimum where the profile's curvature is wanted
 
 
@@ -41,7 +45,7 @@ def whole_passes(
     integrate: bool = False,
 ) -> tuple[ascent.State, list[float], str, Around | None]:
     """The state at the top, the profile along the way, why the search ended, and hyper-parameters around the top."""
-    held = passes.hold()
+    held, dtype = passes.hold(), passes.settings.dtype
     saved = checkpoint.read(start)
 
     def look(state: ascent.State) -> ascent.Slopes:
@@ -49,7 +53,7 @@ def whole_passes(
 
     state, _, flat = saved or (start, [], ())
     known = [(float(flat[i]), np.asarray(flat[i + 1])) for i in range(0, len(flat), 2)]
-    profile = Profile(look, passes.template, state, FINER * tolerance, checkpoint, bar, known)
+    profile = Profile(look, passes.template, dtype, state, FINER * tolerance, checkpoint, bar, known)
     vector = np.asarray(start.free.vector)
     if not known:
         profile.state, _ = climb(look, start, tolerance)
@@ -61,15 +65,15 @@ def whole_passes(
     profile.save()
     if not np.isfinite(max(profile.history)):
         return start, [], "not finite at the start", None
-    rounding = float(jnp.finfo(passes.settings.dtype).eps)
+    rounding = float(jnp.finfo(dtype).eps)
     close = max(min(CLOSE, FINER * tolerance), 4 * rounding * abs(max(profile.history)))
-    top, uphill = climb(look, ascent.transported(passes.template, profile.state, jnp.asarray(vector)), close)
+    top, uphill = climb(look, transported(passes.template, profile.state, jnp.asarray(vector), dtype), close)
 
     def near(vector: np.ndarray) -> tuple[float, np.ndarray, ascent.State]:
-        best, rise = climb(look, ascent.transported(passes.template, top, jnp.asarray(vector)), close)
+        best, rise = climb(look, transported(passes.template, top, jnp.asarray(vector), dtype), close)
         bar.set_postfix_str("uncertainty of hyper-parameters", refresh=False)
         bar.update()
-        slope = np.asarray(ascent.carried_slope(passes.template, best, rise))
+        slope = np.asarray(carried_slope(passes.template, best, rise, dtype))
         return float(rise.objective), slope, best
 
     mixture = around(near, passes.template, vector) if learn and integrate and vector.size else None
@@ -82,6 +86,7 @@ class Profile:
 
     look: Pass
     template: Any
+    dtype: str
     state: ascent.State
     tolerance: float
     checkpoint: Checkpoint
@@ -95,10 +100,10 @@ class Profile:
             value, slope = self.known[len(self.history)]
             self.history.append(value)
             return value, slope
-        start = ascent.transported(self.template, self.state, jnp.asarray(vector))
+        start = transported(self.template, self.state, jnp.asarray(vector), self.dtype)
         best, uphill = climb(self.look, start, self.tolerance)
         value = float(uphill.objective)
-        slope = np.asarray(ascent.carried_slope(self.template, best, uphill))
+        slope = np.asarray(carried_slope(self.template, best, uphill, self.dtype))
         if np.isfinite(value) and np.isfinite(slope).all():
             self.state = best
         else:
@@ -117,12 +122,13 @@ class Profile:
 
 
 def climb(
-    look: Pass, state: ascent.State, tolerance: float, step: Step = ascent.natural_step
+    look: Pass, state: ascent.State, tolerance: float, step: Step = _natural_step
 ) -> tuple[ascent.State, ascent.Slopes]:
     """Natural-gradient steps of q until one gains less than `tolerance`; the best state and its slopes."""
     best, uphill, share = state, look(state), 1.0
     for _ in range(QUIET):
-        trial, taken = step(best, uphill.target, jnp.asarray(share))
+        q, taken = step(best.q, uphill.target, jnp.asarray(share))
+        trial = best._replace(q=q)
         ahead = look(trial)
         gain, share = float(ahead.objective - uphill.objective), float(taken)
         if gain >= 0:

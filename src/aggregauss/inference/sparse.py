@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from aggregauss import linalg
+from aggregauss.inference.variational import Moments2
 from aggregauss.latent.means import Moments
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.supports.layout import Atoms, at_points
@@ -35,22 +36,6 @@ class Group(eqx.Module):
     complete: Float[Array, " b"]  # 1 where the probes are all atoms, 0 where pairs of equal probes are left out
     seen: Seen
     present: Float[Array, " b"]  # 0 for padding
-
-
-class Variational(eqx.Module):
-    """q(ε) by its natural parameters, precision Λ = Σ⁻¹ and shift Λ μ, with μ and Σ beside."""
-
-    precision: Float[Array, "m m"]
-    shift: Float[Array, " m"]
-    mean: Float[Array, " m"]
-    covariance: Float[Array, "m m"]
-
-
-class Moments2(NamedTuple):
-    """μ and Σ of q(ε)."""
-
-    mean: Float[Array, " m"]
-    covariance: Float[Array, "m m"]
 
 
 class Prepared(NamedTuple):

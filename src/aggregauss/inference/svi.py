@@ -23,7 +23,8 @@ from aggregauss.inference.linearise import linearised
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.posterior import Component, Posterior
-from aggregauss.inference.profile import CLOSE, whole_passes
+from aggregauss.inference.profile import FINER, whole_passes
+from aggregauss.inference.sparse import JITTER
 from aggregauss.inference.starts import starts
 from aggregauss.likelihoods import Poisson
 from aggregauss.parameters import pack, settled, unpack
@@ -154,14 +155,16 @@ class SVI:
         fitted = settled(unpack(passes.template, state.free.vector))
         inducing = Points(np.asarray(state.free.Z)) if len(state.free.Z) else None
         record = Run(history[-1], len(history), len(history), message == "converged", message, tuple(history))
-        held = passes.again() if mixture is None else passes.hold()
+        n = len(passes.observations.y)
+        whole = self._batch(passes.observations.support.atom_counts, len(state.q.mean)) >= n
+        held = passes.hold() if whole else passes.again()
 
         def conditional(model: Any, state: ascent.State) -> Conditional:
             if self._linearises(passes) and not message.startswith("diverged"):
-                q = linearised(passes, held, state, CLOSE)
+                q = linearised(passes, held, state, FINER * self.tolerance * n)
             else:
                 q = ascent.moments(state, passes.settings.natural)
-            return sparse_conditional(model, state.free.Z, q)
+            return sparse_conditional(model, state.free.Z, q, JITTER[self.dtype])
 
         post = Posterior(
             fitted,

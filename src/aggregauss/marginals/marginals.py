@@ -33,9 +33,9 @@ class Marginals(abc.ABC):
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return (low + high) / 2
 
+    @abc.abstractmethod
     def log_prob(self, y: np.ndarray) -> np.ndarray:
-        """Log density, or log probability of a count, elementwise; where a formula is known."""
-        raise NotImplementedError(f"log_prob: not known for {type(self).__name__}.")
+        """Log density, or log probability of a count, elementwise."""
 
     def chart(self) -> Chart:
         """A smooth coordinate for averages over this distribution: quantile(Φ(z)) unless a cheaper one is known."""
