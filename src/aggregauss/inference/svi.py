@@ -108,7 +108,7 @@ class SVI:
                 f"SVI: the run {message}, and smaller steps did not help. The last good state is returned. Standardise "
                 "the covariates, or lower learning_rate."
             )
-        return self._posterior(passes, state, history, message, mixture)
+        return self._posterior(passes, state, history, message, mixture, progress)
 
     def _batch(self, counts: np.ndarray, m: int) -> int:
         if self.batch_size is not None:
@@ -150,7 +150,13 @@ class SVI:
             return *on_batches, None
 
     def _posterior(
-        self, passes: Passes, state: ascent.State, history: list[float], message: str, mixture: Around | None
+        self,
+        passes: Passes,
+        state: ascent.State,
+        history: list[float],
+        message: str,
+        mixture: Around | None,
+        progress: bool,
     ) -> Posterior:
         fitted = settled(unpack(passes.template, state.free.vector))
         inducing = Points(np.asarray(state.free.Z)) if len(state.free.Z) else None
@@ -177,9 +183,11 @@ class SVI:
             inducing=inducing,
         )
         if mixture is not None:
+            known = list(zip(mixture.weights, mixture.vectors, mixture.known))
+            bar = tqdm(known, desc="covariances", unit="value", delay=2.0, leave=False, disable=not progress)
             parts = [
                 Component(float(w), vector, conditional(unpack(fitted, jnp.asarray(vector)), own))
-                for w, vector, own in zip(mixture.weights, mixture.vectors, mixture.known)
+                for w, vector, own in bar
             ]
             post = dataclasses.replace(post, mixture=tuple(parts), parameter_covariance=mixture.covariance)
         if isinstance(fitted.likelihood, Poisson) and not fitted.likelihood.region_effect:
