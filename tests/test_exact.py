@@ -29,7 +29,10 @@ def _dense(model, support, y, noise, test):
     return mean * ones[1] + gain @ (y - mean * ones[0]), prior - gain @ cross.T, K, y - mean * ones[0]
 
 
-@pytest.mark.parametrize("name", ["mixed", "bag-means", "many-atoms", "polygons", "product"])
+_SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("bag-means", "many-atoms")]
+
+
+@pytest.mark.parametrize("name", ["mixed", "polygons", "product", *_SLOW])
 def test_posterior_and_evidence_agree_with_dense_formulas_on_every_support(name):
     support = SUPPORTS[name]
     rng = np.random.default_rng(0)

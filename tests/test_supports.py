@@ -127,7 +127,7 @@ def test_more_boxes_are_more_accurate():
     def covariance(atoms, method="boxes"):
         return np.asarray(ag.cov(KERNEL, ag.Polygons([BLOB, TWO_PARTS], method=method, atoms=atoms)))
 
-    exact = covariance(1000)
+    exact = covariance(300)
     errors = [np.abs(covariance(atoms) - exact).max() / exact.max() for atoms in (4, 16, 64)]
     assert errors[0] > 5 * errors[1] > 25 * errors[2]
     assert errors[2] < 1e-4
