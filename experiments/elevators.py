@@ -108,7 +108,13 @@ METHODS: dict[str, Callable[[Splits, int, Settings], Fit]] = {
     "ours": lambda data, seed, settings: ours(data, seed),
     "labels": lambda data, seed, settings: from_labels(data, seed),
 }
-NAMES = {"constant": "constant in a bag", "nystrom": "Nyström", "nn": "NN", "ours": "ours", "labels": "given all labels"}
+NAMES = {
+    "constant": "constant in a bag",
+    "nystrom": "Nyström",
+    "nn": "NN",
+    "ours": "ours",
+    "labels": "given all labels",
+}
 
 
 def score(fit: Fit, train: Sample, test: Sample) -> dict[str, float]:

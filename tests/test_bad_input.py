@@ -138,8 +138,7 @@ CASES = {
     "a link of totals": (
         lambda: _fit(BAGS.with_measure("total"), model=ag.GP(ag.RBF(), ag.Poisson())), ValueError, ["grows with their mass", 'aggregation="response"'],
     ),
-    "unknown covariance": (lambda: _sparse(covariance="wide"), ValueError, ['"covariance" must be "linearised"', "'wide'"]),
-    "unknown bound": (lambda: _sparse(bound="elbo"), ValueError, ['"bound" must be "matched"', "'elbo'"]),
+    "unknown bound": (lambda: _sparse(bound="elbo"), ValueError, ['"bound" must be "linearised"', "'elbo'"]),
     "unknown precision": (lambda: _sparse(dtype="float16"), ValueError, ['"dtype" must be "float64" or "float32"']),
     "unknown gradients": (lambda: _sparse(gradients="sgd"), ValueError, ['"gradients" must be "natural" or "adam"']),
     "response over boxes": (lambda: _sparse(BINS), TypeError, ["over points only", "Use Bags"]),

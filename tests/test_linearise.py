@@ -1,15 +1,18 @@
-"""The covariance of bags taken as single individuals."""
+"""Bags that are linearised about the mean of q, and the mean that is best with their covariance."""
+
+import dataclasses
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import poisson
 
 import aggregauss as ag
 from aggregauss.inference import ascent
 from aggregauss.inference.data import observe
 from aggregauss.inference.groups import choose_shape
-from aggregauss.inference.linearise import bag_precision
 from aggregauss.inference.passes import Passes
+from aggregauss.inference.profile import search
 
 RNG = np.random.default_rng(2)
 Z = np.linspace(0, 5, 6)[:, None]
@@ -17,12 +20,17 @@ PLACES = RNG.uniform(0, 5, (12, 1))
 KERNEL = ag.RBF(ag.fixed(1.0), ag.fixed(0.7))
 
 
-def _passes(likelihood, support, y, counts=None):
+def _slopes(likelihood, support, y, counts, bound):
+    """The objective and the target of q, at a q that is neither the prior nor the top."""
     level = 3.0 if likelihood.link == "square" else 0.3  # away from zero, where the square is not log-concave
     model = ag.GP(KERNEL, likelihood, aggregation="response", mean=ag.Constant(ag.fixed(level)))
     shape = choose_shape(support.atom_counts, len(y), len(Z), 32, np.dtype(float))
-    settings = ascent.Settings("matched", "float64", True, False)
-    return Passes(model, observe(support, y, None, counts=counts), settings, shape, 0)
+    settings = ascent.Settings(bound, "float64", True, False)
+    passes = Passes(model, observe(support, y, None, counts=counts), settings, shape, 0)
+    state = ascent.begin_at(
+        ascent.init(jnp.zeros(0), jnp.asarray(Z), len(Z), 0.05, 1.0), 0.1 * jnp.arange(float(len(Z)))
+    )
+    return passes.over(state, passes.hold())
 
 
 CASES = {
@@ -35,42 +43,88 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_bags_of_one_have_the_variational_precision(name):
-    passes = _passes(CASES[name][0], ag.Points(PLACES), *CASES[name][1:])
-    state = ascent.init(jnp.zeros(0), jnp.asarray(Z), len(Z), 0.05, 1.0)
-    held = passes.hold()
-    expected = passes.over(state, held).target.precision - jnp.eye(len(Z))
-    np.testing.assert_allclose(bag_precision(passes, held, state), expected, rtol=1e-5, atol=1e-7)
+def test_bags_of_one_need_no_linearisation(name):
+    ours, exact = (_slopes(CASES[name][0], ag.Points(PLACES), *CASES[name][1:], b) for b in ("linearised", "matched"))
+    assert ours.objective == pytest.approx(float(exact.objective), rel=1e-7)
+    np.testing.assert_allclose(ours.target.precision, exact.target.precision, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(ours.target.shift, exact.target.shift, rtol=1e-5, atol=1e-6)
 
 
-def test_it_is_nearer_to_the_posterior_of_a_precise_total_than_the_variational_one():
-    """One bag of four individuals that vary by themselves, against importance sampling from the prior."""
+def test_individuals_at_one_place_are_one_individual():
+    places, weights = PLACES[:4], np.array([0.5, 1.5, 2.0])
+    together = ag.Bags(np.repeat(places, 3, axis=0), np.repeat(np.arange(4), 3), np.tile(weights, 4), measure="total")
+    alone = ag.Bags(places, np.arange(4), np.full(4, weights.sum()), measure="total")
+    y = np.array([3.0, 0.0, 7.0, 2.0])
+    first, second = (_slopes(ag.Poisson(), support, y, None, "linearised") for support in (together, alone))
+    assert first.objective == pytest.approx(float(second.objective), rel=1e-9)
+    np.testing.assert_allclose(first.target.precision, second.target.precision, rtol=1e-7, atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def precise():
+    """One bag of four individuals that vary by themselves, and importance sampling from the prior."""
     sites = 10.0 * np.arange(4.0)[:, None]
     bag, y = ag.Bags(sites, np.zeros(4, int), np.full(4, 50.0)), 400.0
     model = ag.GP(
         ag.RBF(ag.fixed(1.0), ag.fixed(0.8)), ag.Poisson(), aggregation="response", mean=ag.Constant(ag.fixed(0.0))
     )
     f = np.sqrt(0.8) * np.random.default_rng(0).standard_normal((1_000_000, 4))
-    eta = 50.0 * np.exp(f).sum(axis=1)
-    log_weight = y * np.log(eta) - eta
-    weight = np.exp(log_weight - log_weight.max())
+    weight = poisson.pmf(y, 50.0 * np.exp(f).sum(axis=1))
     mean = weight @ f / weight.sum()
-    truth = np.sqrt(weight @ (f - mean) ** 2 / weight.sum()).mean()
+    sd = np.sqrt(weight @ (f - mean) ** 2 / weight.sum()).mean()
     posts = {
-        c: model.fit(bag, [y], inference=ag.SVI(inducing=sites, covariance=c), progress=False)
-        for c in ("linearised", "variational")
+        b: model.fit(bag, [y], inference=ag.SVI(inducing=sites, bound=b), progress=False)
+        for b in ("linearised", "matched")
     }
-    found = {c: post.predict(ag.Points(sites), "latent").std.mean() for c, post in posts.items()}
-    assert found["variational"] < found["linearised"] < truth
-    assert truth - found["linearised"] < 0.5 * (truth - found["variational"])
-    assert posts["linearised"].predict(bag).mean[0] == pytest.approx(y, rel=0.02)
+    found = {b: post.predict(ag.Points(sites), "latent").std.mean() for b, post in posts.items()}
+    return {"sd": sd, "evidence": np.log(weight.mean()), "found": found, "posts": posts, "bag": bag, "y": y}
 
 
-def test_jensen_keeps_its_own_covariance():
+def test_a_precise_total_leaves_its_parts_open(precise):
+    sd, found = precise["sd"], precise["found"]
+    assert found["matched"] < found["linearised"] < sd
+    assert sd - found["linearised"] < 0.5 * (sd - found["matched"])
+    assert precise["posts"]["linearised"].predict(precise["bag"]).mean[0] == pytest.approx(precise["y"], rel=0.02)
+
+
+def test_its_evidence_is_nearer_to_the_truth_than_that_of_a_narrow_q(precise):
+    errors = {b: abs(post.evidence - precise["evidence"]) for b, post in precise["posts"].items()}
+    assert errors["linearised"] < 0.5 * errors["matched"]
+
+
+def test_a_square_of_a_function_without_a_level_leaves_zero():
+    """f = 0 fits nothing but has no slope, because f and -f fit equally well."""
+    bags, y = ag.Bags(PLACES, np.arange(12) // 3, np.full(12, 4.0)), np.array([40.0, 90.0, 20.0, 50.0])
+    model = ag.GP(ag.RBF(ag.fixed(1.0), ag.fixed(4.0)), ag.Poisson("square"), aggregation="response")
+    post = model.fit(bags, y, inference=ag.SVI(inducing=Z), progress=False)
+    np.testing.assert_allclose(post.predict(bags).mean, y, rtol=0.3)
+
+
+class _Cliff:
+    """A profile with its top at x = 2 and a slope at the start that points far beyond where it is finite."""
+
+    def __call__(self, vector):
+        x = float(vector[0])
+        if abs(x) > 6.0:
+            return -np.inf, np.zeros(1)
+        return -100.0 * (np.cosh(x - 2.0) - 1.0), np.array([-100.0 * np.sinh(x - 2.0)])
+
+
+@pytest.mark.parametrize("start", [-4.5, 0.0, 5.5])
+def test_a_search_does_not_end_where_the_profile_is_not_finite(start):
+    template = ag.GP(ag.RBF(ag.param(1.0), ag.fixed(1.0)), ag.Gaussian(ag.fixed(1.0)))
+    vector, message = search(_Cliff(), template, np.array([start]), 50, 1e-6)  # pyright: ignore
+    assert message == "converged"
+    assert vector[0] == pytest.approx(2.0, abs=1e-3)
+
+
+def test_only_the_default_keeps_a_covariance_that_is_not_the_bound_s():
+    """With any other bound the posterior is q itself: the same whether or not the mean would climb further."""
     bags, y = ag.Bags(PLACES, np.arange(12) // 3), np.array([4.0, 9.0, 2.0, 5.0])
     model = ag.GP(KERNEL, ag.Poisson(), aggregation="response", mean=ag.Constant(ag.fixed(0.3)))
-    by_default, asked = (
-        model.fit(bags, y, inference=ag.SVI(inducing=Z, bound="jensen", covariance=c), progress=False)
-        for c in (None, "variational")
-    )
-    np.testing.assert_array_equal(by_default.conditional.root, asked.conditional.root)
+    scheme = ag.SVI(inducing=Z, bound="matched", tolerance=1e-7)
+    roots = [
+        model.fit(bags, y, inference=dataclasses.replace(scheme, bound=b), progress=False).conditional.root
+        for b in ("matched", "linearised")
+    ]
+    assert np.abs(roots[0] - roots[1]).max() > 1e-3

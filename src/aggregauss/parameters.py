@@ -145,14 +145,14 @@ def log_prior(tree: Any) -> Float[Array, ""]:
 
 def pack(tree: Any) -> Float[Array, " p"]:
     """The learned parameters as one unconstrained vector: logarithms of the positive ones."""
-    parts = [_to_free(p.value, p.constraint).ravel() for p in _learned(tree)]
+    parts = [_to_free(p.value, p.constraint).ravel() for p in learned(tree)]
     return jnp.concatenate(parts) if parts else jnp.zeros(0)
 
 
 def unpack(tree: T, vector: Float[Array, " p"]) -> T:
     """The tree with its learned parameters read from `vector`, the inverse of `pack`."""
     values, start = {}, 0
-    for p in _learned(tree):
+    for p in learned(tree):
         values[p.path] = _from_free(vector[start : start + p.value.size], p.constraint).reshape(p.value.shape)
         start += p.value.size
     return with_values(tree, values)
@@ -161,7 +161,7 @@ def unpack(tree: T, vector: Float[Array, " p"]) -> T:
 def bounds(tree: Any) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper bounds of the vector that `pack` makes."""
     low, high = [], []
-    for p in _learned(tree):
+    for p in learned(tree):
         centre = np.asarray(_to_free(p.value, p.constraint)).ravel()
         lo, hi = -np.inf, np.inf
         if p.constraint == "positive":
@@ -193,7 +193,8 @@ def settled(tree: T) -> T:
     return copy_with(tree, **changes)
 
 
-def _learned(tree: Any) -> list[Parameter]:
+def learned(tree: Any) -> list[Parameter]:
+    """Those that the optimiser moves, in the order in which `pack` has them."""
     return [p for p in parameters(tree) if not p.mark.fixed]
 
 

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from aggregauss.inference.bounds import expected
 from aggregauss.inference.sparse import JITTER, Group, Prepared, prepare
-from aggregauss.inference.variational import Moments2, Target, Variational, divergence, towards
+from aggregauss.inference.variational import Moments2, Target, Variational, by_moments, divergence, towards
 from aggregauss.parameters import log_prior, unpack
 
 
@@ -70,6 +70,12 @@ def init(vector: Array, Z: Array, m: int, rate: float, rho: float) -> State:
     free = Free(vector, Z, jnp.zeros(m), jnp.zeros((m, m)))
     q = Variational(jnp.eye(m), jnp.zeros(m), jnp.zeros(m), jnp.eye(m))
     return State(free, q, ADAM.init(free), jnp.asarray(rate), jnp.asarray(rho), jnp.asarray(0))
+
+
+def begin_at(state: State, mean: Float[Array, " m"]) -> State:
+    """The same with another mean of q."""
+    q = by_moments(Moments2(mean, state.q.covariance))
+    return state._replace(free=state.free._replace(mean=mean), q=q)
 
 
 def moments(state: State, natural: bool) -> Moments2:

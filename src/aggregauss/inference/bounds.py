@@ -1,10 +1,15 @@
 """Expected log likelihoods of bags: E log p(y | Σ_i w_i g(v_i)) under a Gaussian q(v).
 
-    matched   the bag is handled as one individual g(a + bZ) with the same mean and variance as the sum (the default);
-              exact for one individual, and for many that move together or that average out
-    taylor    second order about the mean η̄ = E η:  h(η̄) + ½ h''(η̄) Var η,  h(η) = log p(y | η)
-    jensen    Lemma 1 of Law et al. (2018): a lower bound, blind to covariances within a bag
-    mc        average over draws of v, differentiated through them
+    linearised  the bag is one individual g(v), v = a + c (ε - μ) + rest: its response at μ, and how that moves with ε to
+                first order (the default)
+    matched     the bag is one individual g(a + bZ) with the same mean and variance as the sum
+    taylor      second order about the mean η̄ = E η:  h(η̄) + ½ h''(η̄) Var η,  h(η) = log p(y | η)
+    jensen      Lemma 1 of Law et al. (2018): a lower bound, blind to covariances within a bag
+    mc          average over draws of v, differentiated through them
+
+The first two are exact for one individual, and for many that move together or that average out. Where a precise total
+leaves its parts open, the true posterior lies along the curved surface Σ_i w_i g(v_i) = y. All but the first keep a
+Gaussian q close to it by making q narrow; and then the evidence favours smooth functions, which leave less open.
 
 Var η = Σ_ij w_i w_j Cov(g(v_i), g(v_j)) is split: what is linear in the part of the covariance that q describes,
 c Σ cᵀ with c = Σ_i d_i c_i and d_i = w_i E g'(v_i), is summed over all individuals, because there large terms cancel;
@@ -32,7 +37,7 @@ from aggregauss.inference.sparse import (
 from aggregauss.likelihoods.sums import Sums
 
 DRAWS = 32  # of v, in pairs of opposite sign
-BOUNDS = ("matched", "taylor", "jensen", "mc")
+BOUNDS = ("linearised", "matched", "taylor", "jensen", "mc")
 
 
 class Field(NamedTuple):
@@ -58,6 +63,19 @@ def _aggregate_first(model: Any, Z: Array, now: Prepared, group: Group, key: Arr
     at = probe(model, Z, now, group)
     b = learned_variance(now, T) + pair_sum(group, at.open)
     return model.likelihood.expected_log_prob(group.seen, a, jnp.maximum(b, 0.0))
+
+
+def _linearised(model: Any, Z: Array, now: Prepared, group: Group, key: Array) -> Float[Array, " b"]:
+    """v is found at μ, where only what the inducing variables leave open varies; its slope is that of E g there."""
+    g, K = model.likelihood.g, features(model, group.atoms, Z)
+    left = _open_variance(model, now, group, K)
+    each, slope = _with_slope(lambda m: g.mean(m, left), mean_at(model, group.atoms) + K @ now.alpha)
+    at = probe(model, Z, now, group)
+    spread = g.covariance(at.mean, jnp.maximum(jnp.diagonal(at.open, axis1=-2, axis2=-1), 0.0), at.open)
+    mean, variance = _safe(group, _total(group, group.weight * each), pair_sum(group, spread))
+    a, b = g.match(mean, variance)
+    direction = _total(group, (group.weight * slope)[:, None] * K) / _with_slope(lambda m: g.mean(m, b), a)[1][:, None]
+    return model.likelihood.expected_log_prob(group.seen, a, b + learned_variance(now, direction))
 
 
 def _matched(model: Any, Z: Array, now: Prepared, group: Group, key: Array) -> Float[Array, " b"]:
@@ -89,7 +107,7 @@ def _jensen(model: Any, Z: Array, now: Prepared, group: Group, key: Array) -> Fl
 def _mc(model: Any, Z: Array, now: Prepared, group: Group, key: Array) -> Float[Array, " b"]:
     """Draws of u give f up to r, which is drawn for each individual by itself."""
     f = _field(model, Z, now, group)
-    left = prior_variance(model, group.atoms) - row_quadratic(f.K, now.whiten @ now.whiten.T)
+    left = _open_variance(model, now, group, f.K)
     sd = jnp.sqrt(jnp.maximum(left, jnp.finfo(left.dtype).tiny))
     first, second = jax.random.split(key)
     m, dtype = f.K.shape[1], f.K.dtype
@@ -102,7 +120,13 @@ def _mc(model: Any, Z: Array, now: Prepared, group: Group, key: Array) -> Float[
     return jnp.mean(densities, axis=0)
 
 
-_RULES: dict[str, Callable[..., Array]] = {"matched": _matched, "taylor": _taylor, "jensen": _jensen, "mc": _mc}
+_RULES: dict[str, Callable[..., Array]] = {
+    "linearised": _linearised,
+    "matched": _matched,
+    "taylor": _taylor,
+    "jensen": _jensen,
+    "mc": _mc,
+}
 
 
 def _pairs(key: Array, rows: int, dtype: Any) -> Float[Array, "rows draws"]:
@@ -116,48 +140,33 @@ def _field(model: Any, Z: Array, now: Prepared, group: Group) -> Field:
     return Field(K, mean_at(model, group.atoms) + K @ now.alpha, jnp.maximum(variance, 0.0))
 
 
-class Individual(NamedTuple):
-    """Each bag as one individual g(v), v = a + c (ε - μ) to first order: c, and the curvature -E ∂²log p/∂v²."""
-
-    direction: Float[Array, "b m"]
-    curvature: Float[Array, " b"]
-
-
-def individuals(model: Any, Z: Array, now: Prepared, group: Group) -> Individual:
-    """The direction in which a bag's response moves, and how sharply its observation pins it."""
-    likelihood = model.likelihood
-    if model.aggregation == "latent" or likelihood.link == "identity":
-        K, mean = features(model, group.atoms, Z), mean_at(model, group.atoms)
-        T, slope = _total(group, group.weight[:, None] * K), 1.0
-        a = _total(group, group.weight * (mean + K @ now.alpha))
-        b = learned_variance(now, T) + pair_sum(group, probe(model, Z, now, group).open)
-    else:
-        mean, variance, T = _response(model, Z, now, group)
-        a, b = likelihood.g.match(mean, variance)
-        slope = jax.jvp(lambda m: likelihood.g.mean(m, b), (a,), (jnp.ones_like(a),))[1][:, None]
-    rise = jax.jvp(lambda s: likelihood.expected_log_prob(group.seen, a, s), (b,), (jnp.ones_like(b),))[1]
-    return Individual(T @ now.whiten / slope, group.present * jnp.maximum(-2.0 * rise, 0.0))
-
-
 def response_moments(model: Any, Z: Array, now: Prepared, group: Group) -> tuple[Array, Array]:
     """Mean and variance of η = Σ_i w_i g(v_i)."""
-    return _response(model, Z, now, group)[:2]
-
-
-def _response(model: Any, Z: Array, now: Prepared, group: Group) -> tuple[Array, Array, Array]:
-    """Mean and variance of η, and the covariance of its linear part with the inducing variables."""
     f, g = _field(model, Z, now, group), model.likelihood.g
-    one = jnp.ones_like(f.mean)
-    each, slope = jax.jvp(lambda m: g.mean(m, f.variance), (f.mean,), (one,))
-    mean = _total(group, group.weight * each)
+    each, slope = _with_slope(lambda m: g.mean(m, f.variance), f.mean)
     T = _total(group, (group.weight * slope)[:, None] * f.K)
     at = probe(model, Z, now, group)
-    d = jax.jvp(lambda m: g.mean(m, at.variance), (at.mean,), (jnp.ones_like(at.mean),))[1]
+    d = _with_slope(lambda m: g.mean(m, at.variance), at.mean)[1]
     C = g.covariance(at.mean, at.variance, at.open + at.learned)
     rest = pair_sum(group, C - d[:, :, None] * d[:, None, :] * at.learned)
-    variance = learned_variance(now, T) + rest
-    safe = jnp.where(group.present > 0, mean, 0.5)  # padding must not make a logarithm infinite
-    return safe, jnp.maximum(variance, 1e-12 * safe**2), T
+    return _safe(group, _total(group, group.weight * each), learned_variance(now, T) + rest)
+
+
+def _open_variance(model: Any, now: Prepared, group: Group, K: Array) -> Float[Array, " a"]:
+    """Prior variance at the atoms that the inducing variables do not explain."""
+    left = prior_variance(model, group.atoms) - row_quadratic(K, now.whiten @ now.whiten.T)
+    return jnp.maximum(left, 0.0)
+
+
+def _safe(group: Group, mean: Array, variance: Array) -> tuple[Array, Array]:
+    """Moments of responses that can be matched: padding must not make a logarithm infinite."""
+    mean = jnp.where(group.present > 0, mean, 0.5)
+    return mean, jnp.maximum(variance, 1e-12 * mean**2)
+
+
+def _with_slope(h: Callable[[Array], Array], x: Array) -> tuple[Array, Array]:
+    """h(x) and h'(x), elementwise."""
+    return jax.jvp(h, (x,), (jnp.ones_like(x),))
 
 
 def _total(group: Group, values: Array) -> Array:

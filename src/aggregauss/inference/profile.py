@@ -22,12 +22,13 @@ from aggregauss.inference.hyperparameters import Around, around
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.transport import carried_slope, transported
 from aggregauss.inference.variational import Target, Variational, towards
-from aggregauss.parameters import bounds
+from aggregauss.parameters import bounds, learned
 
 Pass = Callable[[ascent.State], ascent.Slopes]
 Step = Callable[[Variational, Target, Array], tuple[Variational, Array]]
 Evaluation = tuple[float, np.ndarray]
 LEAST_SHARE, SHORTER, LONGER = 1e-4, 0.3, 1.5  # of a natural-gradient step
+REACH, BOXES = 3.0, 8  # logarithms of positive parameters may go this far before the search begins again, this often
 QUIET = 30  # steps of q, at most, for one value of the hyper-parameters
 FINER = 0.1  # how much closer q is brought to its optimum than the hyper-parameters to theirs
 _natural_step = eqx.filter_jit(towards)
@@ -143,30 +144,48 @@ def climb(
     return best, uphill
 
 
-def search(profile: Profile, template: Any, start: np.ndarray, most: int, tolerance: float) -> tuple[np.ndarray, str]:
-    """The hyper-parameters at the top, and why the search ended."""
+def search(
+    profile: Callable[[np.ndarray], Evaluation], template: Any, start: np.ndarray, most: int, tolerance: float
+) -> tuple[np.ndarray, str]:
+    """The hyper-parameters at the top, and why the search ended.
+
+    L-BFGS stays in a box around where it begins, because far outside nothing is finite; at its edge it begins again.
+    """
     from scipy.optimize import minimize  # slow to import
 
     low, high = bounds(template)
-    start = np.clip(start, low, high)
-    first = profile(start)
-    unit = max(1.0, float(np.linalg.norm(first[1])))  # within bounds on all sides the first step is the gradient itself
-
-    def cost(vector: np.ndarray) -> Evaluation:
-        value, slope = first if np.array_equal(vector, start) else profile(vector)
-        return (1e25, np.zeros_like(slope)) if not np.isfinite(value) else (-value / unit, -slope / unit)
-
-    result = minimize(
-        cost,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=list(zip(low, high)),
-        options={"maxiter": most, "ftol": 0.0, "gtol": tolerance / unit, "maxfun": 3 * most},
-        callback=_Enough(tolerance / unit),
+    at = np.clip(start, low, high)
+    reach = np.concatenate(
+        [np.full(p.value.size, REACH if p.constraint == "positive" else np.inf) for p in learned(template)]
     )
-    stopped = bool(result.success) or "StopIteration" in str(result.message)
-    return np.asarray(result.x), "converged" if stopped else str(result.message)
+    value, slope = profile(at)
+    unit = max(1.0, float(np.linalg.norm(slope)))  # within bounds on all sides the first step is the gradient itself
+    message = "converged"
+    for _ in range(BOXES):
+        begin, first = at, (value, slope)
+
+        def cost(vector: np.ndarray) -> Evaluation:
+            value, slope = first if np.array_equal(vector, begin) else profile(vector)  # noqa: B023
+            return (1e25, np.zeros_like(slope)) if not np.isfinite(value) else (-value / unit, -slope / unit)
+
+        lower, upper = np.maximum(low, begin - reach), np.minimum(high, begin + reach)
+        result = minimize(
+            cost,
+            begin,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=list(zip(lower, upper)),
+            options={"maxiter": most, "ftol": 0.0, "gtol": tolerance / unit, "maxfun": 3 * most},
+            callback=_Enough(tolerance / unit),
+        )
+        stopped = bool(result.success) or "StopIteration" in str(result.message)
+        message = "converged" if stopped else str(result.message)
+        at = np.asarray(result.x)
+        at_edge = ((at <= lower) & (at > low)) | ((at >= upper) & (at < high))
+        if not at_edge.any():
+            break
+        value, slope = profile(at)
+    return at, message
 
 
 @dataclasses.dataclass

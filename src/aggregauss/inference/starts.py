@@ -4,12 +4,15 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
+from aggregauss import linalg
 from aggregauss.inference.data import Observations
+from aggregauss.inference.sparse import JITTER, inducing_gram, mean_at
 from aggregauss.likelihoods import Likelihood
 from aggregauss.likelihoods.links import Link, Square
 from aggregauss.parameters import Parameter, parameters, with_values
+from aggregauss.supports.layout import at_points
 
 MANY_DIMS = 3
 
@@ -73,6 +76,13 @@ def starts(model: Any, observations: Observations, restarts: int, seed: int) -> 
     first = {p.path: scales.typical(p, None) for p in learned if p.mark.start_from_data}
     others = [{p.path: scales.typical(p, rng) for p in learned} for _ in range(restarts)]
     return [with_values(model, values) for values in (first, *others)]
+
+
+def level_function(model: Any, Z: Float[Array, "mz d"], observations: Observations) -> Float[Array, " m"]:
+    """ε of the function that has the level of the data at all inducing points."""
+    L = jnp.linalg.cholesky(inducing_gram(model, Z, JITTER["float64"]))
+    level = Scales(observations, model.likelihood).level - mean_at(model, at_points(Z))
+    return linalg.lower_solve(L, jnp.concatenate([level, jnp.zeros(model.mean.effects)]))
 
 
 def _through_link(observations: Observations, link: Link, mass: np.ndarray) -> tuple[float, float]:

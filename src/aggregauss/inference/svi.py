@@ -19,13 +19,13 @@ from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import choose_shape
 from aggregauss.inference.hyperparameters import Around
 from aggregauss.inference.landmarks import landmarks
-from aggregauss.inference.linearise import linearised
+from aggregauss.inference.linearise import with_best_mean
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.posterior import Component, Posterior
 from aggregauss.inference.profile import FINER, whole_passes
 from aggregauss.inference.sparse import JITTER
-from aggregauss.inference.starts import starts
+from aggregauss.inference.starts import level_function, starts
 from aggregauss.likelihoods import Poisson
 from aggregauss.parameters import pack, settled, unpack
 from aggregauss.supports.points import Points
@@ -40,19 +40,17 @@ class SVI:
 
     `inducing` is a number of points (spread by k-means++), the points themselves, or "bags" for one in each.
     `batch_size` supports make one step; by default all of them, if that is not too large. `bound` says how the expected
-    log likelihood of a bag is found: "matched" (default), "taylor", "jensen" or "mc"; `probes` individuals of each bag
-    stand for its within-bag covariances. The run stops when the objective no longer improves by `tolerance` per
-    observation. With `checkpoint` a path, the state is written there after every few epochs, and a run that finds it
-    goes on from there, to the same numbers.
+    log likelihood of a bag is found: "linearised" (default), "matched", "taylor", "jensen" or "mc"; `probes`
+    individuals of each bag stand for its within-bag covariances. The run stops when the objective no longer improves by
+    `tolerance` per observation. With `checkpoint` a path, the state is written there after every few epochs, and a run
+    that finds it goes on from there, to the same numbers.
 
     Where one step can take all the data, q is brought to its best for each value of the hyper-parameters, and these
     move by L-BFGS. On batches q takes natural-gradient steps of size `natural_rate` while the hyper-parameters move by
     Adam with `learning_rate`, both lowered when the objective stops rising.
 
     `gradients="adam"` moves q (whitened) by Adam as well; `optimise=False` keeps the hyper-parameters. Whole passes
-    also find how uncertain these are, and the posterior is a mixture over them unless `integrate=False`. A posterior's
-    covariance is not q's own but the wider one of bags taken as single individuals, unless `covariance="variational"`
-    (or `bound="jensen"`) asks for that.
+    also find how uncertain these are, and the posterior is a mixture over them unless `integrate=False`.
 
     >>> import aggregauss as ag, numpy as np
     >>> x = np.linspace(0, 10, 200)
@@ -65,14 +63,13 @@ class SVI:
 
     inducing: Any = None
     batch_size: int | None = None
-    bound: Literal["matched", "taylor", "jensen", "mc"] = "matched"
+    bound: Literal["linearised", "matched", "taylor", "jensen", "mc"] = "linearised"
     learning_rate: float = 0.05
     natural_rate: float | None = None
     gradients: Literal["natural", "adam"] = "natural"
     optimise: bool = True
     optimise_inducing: bool = False
     integrate: bool = True
-    covariance: Literal["linearised", "variational"] | None = None
     max_epochs: int = 1000
     tolerance: float = 1e-3
     probes: int = 32
@@ -97,6 +94,8 @@ class SVI:
         )
         rho = self.natural_rate or (0.05 if batch < n or self.bound == "mc" else 0.5)
         start = ascent.init(pack(template), jnp.asarray(Z), m, self.learning_rate, rho)
+        if model.likelihood.link == "square":  # f and -f fit equally well: between them nothing has a slope
+            start = ascent.begin_at(start, level_function(template, start.free.Z, observations))
         state, history, message, mixture = self._climb(passes, start, batch, progress)
         if not history:
             raise FloatingPointError(
@@ -167,7 +166,7 @@ class SVI:
 
         def conditional(model: Any, state: ascent.State) -> Conditional:
             if self._linearises(passes) and not message.startswith("diverged"):
-                q = linearised(passes, held, state, FINER * self.tolerance * n)
+                q = with_best_mean(passes, held, state, FINER * self.tolerance * n)
             else:
                 q = ascent.moments(state, passes.settings.natural)
             return sparse_conditional(model, state.free.Z, q, JITTER[self.dtype])
@@ -198,8 +197,7 @@ class SVI:
         """Whether bags have more than one individual, and responses that are not linear in them."""
         linear = passes.template.aggregation == "latent" or passes.template.likelihood.link == "identity"
         several = int(passes.observations.support.atom_counts.max()) > 1
-        wanted = self.covariance or ("variational" if self.bound == "jensen" else "linearised")
-        return several and not linear and wanted == "linearised"
+        return several and not linear and self.bound == "linearised"
 
     def _fingerprint(self, passes: Passes, start: ascent.State) -> str:
         settings = dataclasses.replace(self, inducing=None, checkpoint=None, checkpoint_every=1, max_epochs=1)
@@ -213,8 +211,6 @@ class SVI:
         one_of(self.bound, BOUNDS, "SVI", "bound")
         one_of(self.gradients, ("natural", "adam"), "SVI", "gradients")
         one_of(self.dtype, ("float64", "float32"), "SVI", "dtype")
-        if self.covariance is not None:
-            one_of(self.covariance, ("linearised", "variational"), "SVI", "covariance")
         for name, least in (("max_epochs", 1), ("probes", 2), ("checkpoint_every", 1)):
             whole_number(getattr(self, name), "SVI", name, least)
         if self.batch_size is not None and whole_number(self.batch_size, "SVI", "batch_size") > len(observations.y):

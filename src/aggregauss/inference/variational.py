@@ -46,11 +46,6 @@ def by_natural(precision: Array, shift: Array) -> Variational:
     return Variational(precision, shift, covariance @ shift, covariance)
 
 
-def by_precision(precision: Array, mean: Array) -> Variational:
-    """q from Λ and μ."""
-    return Variational(precision, precision @ mean, mean, _inverse(precision))
-
-
 def by_moments(q: Moments2) -> Variational:
     """q from μ and Σ."""
     precision = _inverse(q.covariance)
