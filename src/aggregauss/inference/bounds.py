@@ -1,7 +1,7 @@
 """Expected log likelihoods of bags: E log p(y | Σ_i w_i g(v_i)) under a Gaussian q(v).
 
-    linearised  the bag is one individual g(v), v = a + c (ε - μ) + rest: its response at μ, and how that moves with ε to
-                first order (the default)
+    linearised  the bag is one individual g(v), v = a + c (ε - μ) + rest: its response at μ, and how that moves with ε,
+                to first order (the default)
     matched     the bag is one individual g(a + bZ) with the same mean and variance as the sum
     taylor      second order about the mean η̄ = E η:  h(η̄) + ½ h''(η̄) Var η,  h(η) = log p(y | η)
     jensen      Lemma 1 of Law et al. (2018): a lower bound, blind to covariances within a bag
