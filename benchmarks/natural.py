@@ -35,7 +35,7 @@ def natural(step: Step) -> list[float]:
 
 def adam(step: Step, rate: float, most: int) -> list[float]:
     """The bound before each pass."""
-    step.settings = ascent.Settings("matched", "float64", False, False)
+    step.settings = ascent.Settings("linearised", "float64", False, False)
     step.state = step.state._replace(rate=jnp.asarray(rate))
     path = []
     for _ in range(most):

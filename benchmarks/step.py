@@ -31,7 +31,7 @@ class Step:
         self.observations: Observations = observe(bags, data.y, None)
         self.template = starts(model(), self.observations, 0, 0)[0]
         Z = np.asarray(data.X, float)[np.random.default_rng(0).choice(len(data.X), m, replace=False)]
-        self.settings = ascent.Settings("matched", dtype, True, False)
+        self.settings = ascent.Settings("linearised", dtype, True, False)
         self.state = ascent.init(pack(self.template), jnp.asarray(Z), m, 0.01, 0.1)
         n = len(data.y)
         groups.TARGET = entries

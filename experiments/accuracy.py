@@ -182,8 +182,8 @@ def coverage(name: str, bound: str, hyper: str, seed: int) -> list[dict]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--nuts", type=int, default=3, help="simulations of each design that are sampled by NUTS")
-    parser.add_argument("--simulations", type=int, default=25, help="of each design, for coverage")
+    parser.add_argument("--nuts", type=int, default=2, help="simulations of each design that are sampled by NUTS")
+    parser.add_argument("--simulations", type=int, default=20, help="of each design, for coverage")
     options = parser.parse_args()
     columns = ["design", "seed", "bound", "mean difference", "largest", "sd ratio", "nuts error", "seconds"]
     columns.append("nuts seconds")

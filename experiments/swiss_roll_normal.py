@@ -20,7 +20,6 @@ from swiss import (
     LANDMARKS,
     NOISE,
     PILOT_SEED,
-    SEEDS,
     Fit,
     Splits,
     baseline,
@@ -43,6 +42,7 @@ from swiss_roll import by_value, calibration, chosen, draw, tests
 import aggregauss as ag
 from aggregauss.metrics import gaussian_nlpd, mse
 
+REPETITIONS = 3
 SCORES = ["nll", "mse", "bag nll", "full bag nll", "bag mse", "tau"]
 PRINTED = {  # p-values of Tables 8 and 9: NLL, MSE
     ("bags", "ours", "nn"): ("6.0e-07", "4.8e-09"),
@@ -117,14 +117,14 @@ def overall(rows: pd.DataFrame, design: str) -> str:
 
 
 if __name__ == "__main__":
-    options = options_for(__doc__, METHODS, SEEDS)
+    options = options_for(__doc__, METHODS, REPETITIONS)
     if options.pilot:
         print(pilot_table(tried(options.fresh), NAMES))
         raise SystemExit
     columns = [*DESIGN_KEY, "method", *SCORES, *COVERS, "seconds", "setting"]
     if {"nystrom", "nn"} & set(options.methods):
         tried()  # before the clocks of single methods
-    rows, complete = run("swiss_roll_normal", DESIGNS, columns, compute, METHODS, SEEDS, options)
+    rows, complete = run("swiss_roll_normal", DESIGNS, columns, compute, METHODS, REPETITIONS, options)
     if not complete:
         print("\n\n".join(f"{by_value(rows, d, NAMES)}\n\n{overall(rows, d)}" for d in DESIGNS))
         print("\nThe page is written when all methods and repetitions have been run.")
@@ -135,7 +135,7 @@ if __name__ == "__main__":
         "Means of individuals from sums over bags: swiss roll, normal",
         f"""
 The [swiss roll](swiss_roll.md) with normal labels: means between 0 and 1, variance τ = {NOISE**2:.2f} (the paper writes τ = 0.1, which is the
-standard deviation). The sum of a bag's labels is seen. {SEEDS} repetitions of every setting. NLL is the mean negative
+standard deviation). The sum of a bag's labels is seen. {REPETITIONS} repetitions of every setting. NLL is the mean negative
 log-likelihood of the training individuals' labels, which no method sees, at the estimated mean and τ; MSE is that of the
 individuals' means. Bags are 500 test bags: NLL of their sums at variance N τ, as in the paper, and for ours also with the
 posterior variance of the sum; MSE of their expected sums. Coverage error is the mean absolute difference between the levels
@@ -150,7 +150,7 @@ Means over all numbers of bags:
 
 {overall(rows, "bags")}
 
-One-sided Wilcoxon signed-rank tests over the {len(DESIGNS["bags"]) * SEEDS} pairs; small: ours is better.
+One-sided Wilcoxon signed-rank tests over the {len(DESIGNS["bags"]) * REPETITIONS} pairs; small: ours is better.
 
 {tests(rows, "bags", NAMES, PRINTED)}
 
