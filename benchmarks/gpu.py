@@ -18,8 +18,6 @@ from malaria import make
 from step import LANDMARKS, Step
 from timing import show
 
-from aggregauss.inference import ascent
-
 
 def seconds(task: Any, repeats: int = 10) -> tuple[float, float]:
     """Of the first call, compilation included, and the median of the others."""
@@ -44,11 +42,15 @@ def products(pixels: int, dtype: str) -> float:
     return seconds(lambda: both(K, Q, g))[1]
 
 
-def apart(a: ascent.Slopes, b: ascent.Slopes) -> list[str]:
-    """Largest differences, relative to the largest entry: bound, gradient of the hyper-parameters, next mean of q."""
-    pairs = [(a.objective, b.objective), (a.free.vector, b.free.vector), (a.q.mean, b.q.mean)]
-    arrays = [(np.asarray(x), np.asarray(y)) for x, y in pairs]
-    return [f"{np.abs(x - y).max() / np.abs(y).max():.1e}" for x, y in arrays]
+def found(step: Step) -> list[np.ndarray]:
+    """The bound, the gradient of the hyper-parameters, and the next mean of q."""
+    slopes = step.slopes()
+    return [np.asarray(x) for x in (slopes.objective, slopes.free.vector, step().q.mean)]
+
+
+def apart(a: list[np.ndarray], b: list[np.ndarray]) -> list[str]:
+    """Largest differences, relative to the largest entry."""
+    return [f"{np.abs(x - y).max() / np.abs(y).max():.1e}" for x, y in zip(a, b)]
 
 
 def main() -> None:
@@ -71,11 +73,11 @@ def main() -> None:
     cpu = jax.devices("cpu")[0]
     rows = []
     with jax.default_device(cpu):
-        truth = Step(small, "float64", 1 << 24).slopes()
+        truth = found(Step(small, "float64", 1 << 24))
     for dtype in ("float32", "float64"):
-        rows.append([f"accelerator, {dtype}", *apart(Step(small, dtype, 1 << 24).slopes(), truth)])
+        rows.append([f"accelerator, {dtype}", *apart(found(Step(small, dtype, 1 << 24)), truth)])
     with jax.default_device(cpu):
-        rows.append(["CPU, float32", *apart(Step(small, "float32", 1 << 24).slopes(), truth)])
+        rows.append(["CPU, float32", *apart(found(Step(small, "float32", 1 << 24)), truth)])
     show(["against the CPU in float64", "bound", "hyper-parameter gradient", "next mean of q"], rows)
 
 
