@@ -182,15 +182,17 @@ def coverage(name: str, bound: str, hyper: str, seed: int) -> list[dict]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--nuts", type=int, default=2, help="simulations of each design that are sampled by NUTS")
-    parser.add_argument("--simulations", type=int, default=20, help="of each design, for coverage")
+    parser.add_argument("--nuts", type=int, default=1, help="simulations of each design that are sampled by NUTS")
+    parser.add_argument("--simulations", type=int, default=20, help="of the first design, for coverage")
+    parser.add_argument("--fewer", type=int, default=8, help="simulations of the others, and of other bounds")
     options = parser.parse_args()
     columns = ["design", "seed", "bound", "mean difference", "largest", "sd ratio", "nuts error", "seconds"]
     columns.append("nuts seconds")
     keys = [(d, s) for s in range(options.nuts) for d in DESIGNS]
     close = pd.DataFrame(resumable("accuracy_nuts", keys, columns, against_nuts, options.fresh))
     cases = {d: [("linearised", "known"), ("linearised", "learned"), (other, "learned")] for d, other in BESIDE.items()}
-    keys = [(d, b, h, s) for s in range(options.simulations) for d in DESIGNS for b, h in cases[d]]
+    many = {("60 bags", "linearised"): options.simulations}
+    keys = [(d, b, h, s) for d in DESIGNS for b, h in cases[d] for s in range(many.get((d, b), options.fewer))]
     columns = ["design", "bound", "hyper", "seed", "given", *COVERS, "lengthscale"]
     covered = pd.DataFrame(resumable("accuracy_coverage", keys, columns, coverage, options.fresh))
     write(close, covered)
@@ -233,7 +235,7 @@ def write(close: pd.DataFrame, covered: pd.DataFrame) -> None:
 ## Against NUTS
 
 Differences of posterior means of the latent function from those of NUTS ({CHAINS} chains of {DRAWS:,} draws), in posterior
-standard deviations, hyper-parameters known, over {close.seed.nunique()} simulations of each design; the ratio of posterior standard deviations
+standard deviations, hyper-parameters known, over {close.seed.nunique()} simulation(s) of each design; the ratio of posterior standard deviations
 to those of NUTS; and the error of the NUTS means themselves, from the difference of its chains. The default is
 *linearised*.
 

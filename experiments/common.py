@@ -45,7 +45,7 @@ def resumable(
     """Rows for all keys, computing those that an earlier run has not written; each is on disk as soon as it is known.
 
     `columns` starts with the names of the key's parts; `compute(*key)` gives one row or several, without the key. Where
-    the variable AGGREGAUSS_SHARE is "2/16", every sixteenth of the missing rows is computed, beginning with the third:
+    the variable AGGREGAUSS_SHARE is "2/16", every sixteenth of the keys is looked at, beginning with the third:
     so sixteen processes can work side by side, and a last one without it writes the page.
     """
     from tqdm import tqdm
@@ -58,8 +58,7 @@ def resumable(
     width = len(keys[0])
     done = {tuple(row[c] for c in columns[:width]) for row in _read(path)}
     share, shares = map(int, os.environ.get("AGGREGAUSS_SHARE", "0/1").split("/"))
-    missing = [k for k in keys if tuple(map(str, k)) not in done]
-    for key in tqdm(missing[share::shares], desc=name):
+    for key in tqdm([k for k in keys[share::shares] if tuple(map(str, k)) not in done], desc=name):
         made = compute(*key)
         with path.open("a", newline="") as stream:
             writer = csv.DictWriter(stream, columns)

@@ -84,7 +84,6 @@ METHODS: dict[str, Callable[[Splits, int], Fit]] = {
     "exp": lambda data, seed: ours(data, seed, "exp"),
     "square": lambda data, seed: ours(data, seed, "square"),
     "exp jensen": lambda data, seed: ours(data, seed, "exp", "jensen"),
-    "square jensen": lambda data, seed: ours(data, seed, "square", "jensen"),
 }
 NAMES = {"constant": "constant in a bag", "oracle": "true rates", "nystrom": "Nyström-Exp", "nn": "NN-Exp"}
 NAMES |= {m: f"ours, {m}" for m in METHODS if m not in NAMES}
