@@ -39,7 +39,7 @@ from swiss_roll import chosen
 import aggregauss as ag
 from aggregauss.metrics import gaussian_nlpd, mse
 
-REPETITIONS, MANY = 10, 300
+REPETITIONS, MANY = 10, 150
 DESIGNS = {"fifty": (50,), "thirty": (30,)}  # individuals in a bag; half of it is their standard deviation
 LOWEST, HIGHEST = 0.012, 0.078  # of the label
 SORTED_BY = "diffRollRate"
