@@ -182,7 +182,7 @@ def coverage(name: str, bound: str, hyper: str, seed: int) -> list[dict]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--nuts", type=int, default=1, help="simulations of each design that are sampled by NUTS")
+    parser.add_argument("--nuts", type=int, default=2, help="simulations of each design that are sampled by NUTS")
     parser.add_argument("--simulations", type=int, default=40, help="of the first design, for coverage")
     parser.add_argument("--fewer", type=int, default=8, help="simulations of the others, and of other bounds")
     options = parser.parse_args()
