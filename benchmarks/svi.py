@@ -1,9 +1,9 @@
 """One SVI step of the malaria problem, value and all gradients, beside what it cannot avoid and beside plain autodiff.
 
 The variance of N pixels under m inducing points needs an N x m x m product, and its gradient another: the yardstick is
-the two bare products in the same run. 70,000 pixels are what a batch of 64 bags holds. Our step has the matched bound,
-which needs covariances within bags; the others have Jensen's, which does not. PyTorch and GPyTorch take part where they
-are installed, as in `torch_step.py`.
+the two bare products in the same run. 70,000 pixels are what a batch of 64 bags holds. Our step linearises the bags,
+which needs covariances within them; the others have Jensen's bound, which does not. PyTorch and GPyTorch take part
+where they are installed, as in `torch_step.py`.
 """
 
 import argparse

@@ -198,7 +198,7 @@ if __name__ == "__main__":
 from, 10% to stop early by, 10% to choose settings by and 10% to test on; in each part the rows are sorted by {SORTED_BY} and
 cut into bags. Individuals are those of the training bags, whose labels no method sees; NLL is at the estimated label and τ.
 Bags are test bags: NLL of their sums at variance N τ, as in the paper, and for ours also with the posterior variance of the
-sum. Errors are against the labels. ± is the standard deviation over splits. The printed column of ours is VBAgg-Obj, which
+sum. Errors are against the labels. ± is the standard deviation over splits. Seconds are those of learning, on a machine that did other work beside. The printed column of ours is VBAgg-Obj, which
 like ours sees the training bags only (VBAgg, tuned on the validation bags: NLL -1.69, MSE 0.0018, bags 0.003 and 0.052).
 
 ## Fifty individuals in a bag

@@ -224,7 +224,7 @@ counts, which no method sees, at the estimated rate; like the printed figures it
 *exact NLL* has log y! itself. *Of the way* is where the NLL lies between the constant (0%) and the true rates (100%). MSE is
 that of the individuals' rates. Bags are 500 test bags: NLL of their counts (Stirling), MSE of their expected counts.
 Coverage error is the mean absolute difference between the levels 70, 75, ..., 95% and the share of true rates inside the
-intervals, here for single sets; averages over sets are below. Seconds are those of learning, with all settings that were tried.
+intervals, here for single sets; averages over sets are below. Seconds are those of learning, with all settings that were tried, on a machine that did other work beside.
 
 ## Number of bags: 150 ± 50 individuals in each
 

@@ -140,7 +140,7 @@ log-likelihood of the training individuals' labels, which no method sees, at the
 individuals' means. Bags are 500 test bags: NLL of their sums at variance N τ, as in the paper, and for ours also with the
 posterior variance of the sum; MSE of their expected sums. Coverage error is the mean absolute difference between the levels
 70, 75, ..., 95% and the share of true means inside the intervals, of {COVERED:,} random training individuals of each set, for single sets; averages are below. Seconds
-are those of learning, with all settings that were tried. The constant has no τ, so no likelihood.
+are those of learning, with all settings that were tried, on a machine that did other work beside. The constant has no τ, so no likelihood.
 
 ## Number of bags: 150 ± 50 individuals in each
 
