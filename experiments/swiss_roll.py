@@ -183,7 +183,8 @@ def draw(rows: pd.DataFrame, names: dict[str, str], name: str, labels: dict[str,
                 low, high = mean - sd[mean.index], mean + sd[mean.index]
                 axis.fill_between(mean.index, low, high, color=styles[m]["color"], alpha=0.15, linewidth=0)
             axis.set(xlabel=varied[design], ylabel=label)
-    axes[0, 0].legend(frameon=False, fontsize=8)
+    handles, shown = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, shown, loc="outside upper center", ncols=4, frameon=False, fontsize=8)
     picture(figure, name)
 
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
