@@ -195,7 +195,11 @@ def main() -> None:
     keys = [(d, b, h, s) for d in DESIGNS for b, h in cases[d] for s in range(many.get((d, b), options.fewer))]
     columns = ["design", "bound", "hyper", "seed", "given", *COVERS, "lengthscale"]
     covered = pd.DataFrame(resumable("accuracy_coverage", keys, columns, coverage, options.fresh))
-    write(close, covered)
+    write(*(part.sort_values("design", key=_place, kind="stable").reset_index(drop=True) for part in (close, covered)))
+
+
+def _place(designs: pd.Series) -> pd.Series:
+    return designs.map(list(DESIGNS).index)
 
 
 def distances(close: pd.DataFrame) -> str:
@@ -235,7 +239,7 @@ def write(close: pd.DataFrame, covered: pd.DataFrame) -> None:
 ## Against NUTS
 
 Differences of posterior means of the latent function from those of NUTS ({CHAINS} chains of {DRAWS:,} draws), in posterior
-standard deviations, hyper-parameters known, over {close.seed.nunique()} simulation(s) of each design; the ratio of posterior standard deviations
+standard deviations, hyper-parameters known, over {close.seed.nunique()} simulations of each design; the ratio of posterior standard deviations
 to those of NUTS; and the error of the NUTS means themselves, from the difference of its chains. The default is
 *linearised*.
 
