@@ -7,7 +7,7 @@
     jensen      Lemma 1 of Law et al. (2018): a lower bound, blind to covariances within a bag
     mc          average over draws of v, differentiated through them
 
-The first two are exact for one individual, and for many that move together or that average out. Where a precise total
+The first two are exact for one individual, and for many that move together. Where a precise total
 leaves its parts open, the true posterior lies along the curved surface Σ_i w_i g(v_i) = y. All but the first keep a
 Gaussian q close to it by making q narrow; and then the evidence favours smooth functions, which leave less open.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from aggregauss.parameters import bounds, parameters
+from aggregauss.parameters import bounds, learned
 
 STEP, WIDEST = 0.1, 0.5  # first and widest difference in a logarithm
 DROP = 0.5  # what a difference should cost the profile
@@ -72,9 +72,9 @@ def around(profile: Evaluate, template: Any, top: np.ndarray) -> Around | None:
 
 def _scale(template: Any, top: np.ndarray) -> _Scale:
     low, high = bounds(template)
-    learned = [p for p in parameters(template) if not p.mark.fixed for _ in range(p.value.size)]
-    positive = np.array([p.constraint == "positive" for p in learned])
-    prior = np.array([p.mark.prior is not None for p in learned])
+    entries = [p for p in learned(template) for _ in range(p.value.size)]
+    positive = np.array([p.constraint == "positive" for p in entries])
+    prior = np.array([p.mark.prior is not None for p in entries])
     room = np.minimum(top - low, high - top)
     widest = np.minimum(room, np.where(positive, WIDEST, np.inf))
     return _Scale(room > 1e-6, widest, positive.astype(float), (positive & prior).astype(float))

@@ -151,41 +151,46 @@ def search(
 
     L-BFGS stays in a box around where it begins, because far outside nothing is finite; at its edge it begins again.
     """
+    low, high = bounds(template)
+    at, message = np.clip(start, low, high), "converged"
+    logs = [p.constraint == "positive" for p in learned(template) for _ in range(p.value.size)]
+    reach = np.where(logs, REACH, np.inf)
+    for _ in range(BOXES):
+        lower, upper = np.maximum(low, at - reach), np.minimum(high, at + reach)
+        at, message = _in_box(profile, at, lower, upper, most, tolerance)
+        if not (((at <= lower) & (at > low)) | ((at >= upper) & (at < high))).any():
+            break
+    return at, message
+
+
+def _in_box(
+    profile: Callable[[np.ndarray], Evaluation],
+    start: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    most: int,
+    tolerance: float,
+) -> tuple[np.ndarray, str]:
     from scipy.optimize import minimize  # slow to import
 
-    low, high = bounds(template)
-    at = np.clip(start, low, high)
-    reach = np.concatenate(
-        [np.full(p.value.size, REACH if p.constraint == "positive" else np.inf) for p in learned(template)]
+    first = profile(start)
+    unit = max(1.0, float(np.linalg.norm(first[1])))  # within bounds on all sides the first step is the gradient itself
+
+    def cost(vector: np.ndarray) -> Evaluation:
+        value, slope = first if np.array_equal(vector, start) else profile(vector)
+        return (1e25, np.zeros_like(slope)) if not np.isfinite(value) else (-value / unit, -slope / unit)
+
+    result = minimize(
+        cost,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=list(zip(lower, upper)),
+        options={"maxiter": most, "ftol": 0.0, "gtol": tolerance / unit, "maxfun": 3 * most},
+        callback=_Enough(tolerance / unit),
     )
-    value, slope = profile(at)
-    unit = max(1.0, float(np.linalg.norm(slope)))  # within bounds on all sides the first step is the gradient itself
-    message = "converged"
-    for _ in range(BOXES):
-        begin, first = at, (value, slope)
-
-        def cost(vector: np.ndarray) -> Evaluation:
-            value, slope = first if np.array_equal(vector, begin) else profile(vector)  # noqa: B023
-            return (1e25, np.zeros_like(slope)) if not np.isfinite(value) else (-value / unit, -slope / unit)
-
-        lower, upper = np.maximum(low, begin - reach), np.minimum(high, begin + reach)
-        result = minimize(
-            cost,
-            begin,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=list(zip(lower, upper)),
-            options={"maxiter": most, "ftol": 0.0, "gtol": tolerance / unit, "maxfun": 3 * most},
-            callback=_Enough(tolerance / unit),
-        )
-        stopped = bool(result.success) or "StopIteration" in str(result.message)
-        message = "converged" if stopped else str(result.message)
-        at = np.asarray(result.x)
-        at_edge = ((at <= lower) & (at > low)) | ((at >= upper) & (at < high))
-        if not at_edge.any():
-            break
-        value, slope = profile(at)
-    return at, message
+    stopped = bool(result.success) or "StopIteration" in str(result.message)
+    return np.asarray(result.x), "converged" if stopped else str(result.message)
 
 
 @dataclasses.dataclass

@@ -11,7 +11,7 @@ from aggregauss.inference.data import Observations
 from aggregauss.inference.sparse import JITTER, inducing_gram, mean_at
 from aggregauss.likelihoods import Likelihood
 from aggregauss.likelihoods.links import Link, Square
-from aggregauss.parameters import Parameter, parameters, with_values
+from aggregauss.parameters import Parameter, learned, with_values
 from aggregauss.supports.layout import at_points
 
 MANY_DIMS = 3
@@ -72,9 +72,9 @@ class Scales:
 def starts(model: Any, observations: Observations, restarts: int, seed: int) -> list[Any]:
     """The user's start (parameters left open are read off the data), then `restarts` random ones."""
     scales, rng = Scales(observations, model.likelihood), np.random.default_rng(seed)
-    learned = [p for p in parameters(model) if not p.mark.fixed]
-    first = {p.path: scales.typical(p, None) for p in learned if p.mark.start_from_data}
-    others = [{p.path: scales.typical(p, rng) for p in learned} for _ in range(restarts)]
+    moved = learned(model)
+    first = {p.path: scales.typical(p, None) for p in moved if p.mark.start_from_data}
+    others = [{p.path: scales.typical(p, rng) for p in moved} for _ in range(restarts)]
     return [with_values(model, values) for values in (first, *others)]
 
 

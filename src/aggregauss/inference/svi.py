@@ -1,6 +1,7 @@
 """Stochastic variational inference: any likelihood, minibatches of supports, natural gradients."""
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from tqdm.auto import tqdm
 from aggregauss.checks import one_of, warn, whole_number
 from aggregauss.inference import ascent
 from aggregauss.inference.batches import random_batches
+from aggregauss.inference.best_mean import with_best_mean
 from aggregauss.inference.bounds import BOUNDS
 from aggregauss.inference.checkpoint import Checkpoint, fingerprint
 from aggregauss.inference.conditional import Conditional, sparse_conditional
@@ -19,12 +21,11 @@ from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import choose_shape
 from aggregauss.inference.hyperparameters import Around
 from aggregauss.inference.landmarks import landmarks
-from aggregauss.inference.linearise import with_best_mean
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.posterior import Component, Posterior
 from aggregauss.inference.profile import FINER, whole_passes
-from aggregauss.inference.sparse import JITTER
+from aggregauss.inference.sparse import JITTER, Group
 from aggregauss.inference.starts import level_function, starts
 from aggregauss.likelihoods import Poisson
 from aggregauss.parameters import pack, settled, unpack
@@ -161,14 +162,12 @@ class SVI:
         inducing = Points(np.asarray(state.free.Z)) if len(state.free.Z) else None
         record = Run(history[-1], len(history), len(history), message == "converged", message, tuple(history))
         n = len(passes.observations.y)
-        whole = self._batch(passes.observations.support.atom_counts, len(state.q.mean)) >= n
-        held = passes.hold() if whole else passes.again()
+        held = self._held(passes, len(state.q.mean)) if not message.startswith("diverged") else None
 
         def conditional(model: Any, state: ascent.State) -> Conditional:
-            if self._linearises(passes) and not message.startswith("diverged"):
+            q = ascent.moments(state, passes.settings.natural)
+            if held is not None:
                 q = with_best_mean(passes, held, state, FINER * self.tolerance * n)
-            else:
-                q = ascent.moments(state, passes.settings.natural)
             return sparse_conditional(model, state.free.Z, q, JITTER[self.dtype])
 
         post = Posterior(
@@ -193,11 +192,13 @@ class SVI:
             warn_if_overdispersed(post)
         return post
 
-    def _linearises(self, passes: Passes) -> bool:
-        """Whether bags have more than one individual, and responses that are not linear in them."""
+    def _held(self, passes: Passes, m: int) -> Iterable[Group] | None:
+        """The data, where bags were linearised: several individuals, and a response that is not linear in them."""
+        counts = passes.observations.support.atom_counts
         linear = passes.template.aggregation == "latent" or passes.template.likelihood.link == "identity"
-        several = int(passes.observations.support.atom_counts.max()) > 1
-        return several and not linear and self.bound == "linearised"
+        if linear or self.bound != "linearised" or int(counts.max()) == 1:
+            return None
+        return passes.hold() if self._batch(counts, m) >= len(counts) else passes.again()
 
     def _fingerprint(self, passes: Passes, start: ascent.State) -> str:
         settings = dataclasses.replace(self, inducing=None, checkpoint=None, checkpoint_every=1, max_epochs=1)
