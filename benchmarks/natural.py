@@ -1,7 +1,7 @@
 """Passes over the data until the bound is at its best in q: natural gradients beside Adam.
 
 The malaria problem with fewer pixels, hyper-parameters as they start. Natural gradients are the steps of
-`inference.profile.climb`; Adam moves the whitened mean and the Cholesky factor, at several learning rates.
+`inference.climb`; Adam moves the whitened mean and the Cholesky factor, at several learning rates.
 """
 
 import argparse
@@ -14,9 +14,9 @@ from step import Step
 from timing import show
 
 from aggregauss.inference import ascent
-from aggregauss.inference.profile import climb
+from aggregauss.inference.climb import climb
 
-RATES = (0.3, 0.1, 0.03, 0.01)
+RATES = (0.3, 0.1, 0.03)
 
 
 def natural(step: Step) -> list[float]:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import aggregauss as ag
 from aggregauss.inference import ascent
+from aggregauss.inference.climb import climb
 from aggregauss.inference.data import observe
 from aggregauss.inference.groups import choose_shape
 from aggregauss.inference.hyperparameters import MOST, around
 from aggregauss.inference.passes import Passes
-from aggregauss.inference.profile import climb
 from aggregauss.inference.transport import carried_slope, transported
 from aggregauss.parameters import pack, unpack
 

@@ -95,7 +95,7 @@ def test_a_square_of_a_function_without_a_level_leaves_zero():
     bags, y = ag.Bags(PLACES, np.arange(12) // 3, np.full(12, 4.0)), np.array([40.0, 90.0, 20.0, 50.0])
     model = ag.GP(ag.RBF(ag.fixed(1.0), ag.fixed(4.0)), ag.Poisson("square"), aggregation="response")
     post = model.fit(bags, y, inference=ag.SVI(inducing=Z), progress=False)
-    np.testing.assert_allclose(post.predict(bags).mean, y, rtol=0.3)
+    np.testing.assert_allclose(post.predict(bags).mean, y, rtol=0.4)
 
 
 class _Cliff:

@@ -8,13 +8,11 @@ covariance kept, the mean climbs the matched bound, so that the fitted totals ar
 import dataclasses
 from collections.abc import Iterable
 
-import equinox as eqx
-
 from aggregauss.inference import ascent
+from aggregauss.inference.climb import climb
 from aggregauss.inference.passes import Passes
-from aggregauss.inference.profile import climb
 from aggregauss.inference.sparse import Group
-from aggregauss.inference.variational import Moments2, by_moments, mean_towards
+from aggregauss.inference.variational import Moments2, by_moments
 
 
 def with_best_mean(passes: Passes, held: Iterable[Group], state: ascent.State, tolerance: float) -> Moments2:
@@ -22,8 +20,5 @@ def with_best_mean(passes: Passes, held: Iterable[Group], state: ascent.State, t
     settings = dataclasses.replace(passes.settings, bound="matched", natural=True)
     state = state._replace(q=by_moments(ascent.moments(state, passes.settings.natural)))
     passes = dataclasses.replace(passes, settings=settings)
-    top, _ = climb(lambda s: passes.over(s, held), state, tolerance, _mean_step)
+    top, _ = climb(lambda s: passes.over(s, held), state, tolerance, keep_covariance=True)
     return ascent.moments(top, natural=True)
-
-
-_mean_step = eqx.filter_jit(mean_towards)

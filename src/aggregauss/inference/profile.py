@@ -1,37 +1,29 @@
 """The bound with q at its best, as a function of the hyper-parameters alone, climbed by L-BFGS.
 
-Where a pass over all the data is affordable, q is brought to its optimum by natural-gradient steps, each a pass; by the
-envelope theorem the bound's partial derivatives are then those of the profile. A step that loses ground is taken back
-and halved. Checkpoints hold every evaluation: a search that is resumed is given the same answers again, and so goes the
-same way.
+Where a pass over all the data is affordable, q is brought to its optimum (`climb`); by the envelope theorem the bound's
+partial derivatives are then those of the profile. Checkpoints hold every evaluation: a search that is resumed is given
+the same answers again, and so goes the same way.
 """
 
 import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from tqdm.auto import tqdm
 
 from aggregauss.inference import ascent
 from aggregauss.inference.checkpoint import Checkpoint
+from aggregauss.inference.climb import Pass, climb
 from aggregauss.inference.hyperparameters import Around, around
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.transport import carried_slope, transported
-from aggregauss.inference.variational import Target, Variational, towards
 from aggregauss.parameters import bounds, learned
 
-Pass = Callable[[ascent.State], ascent.Slopes]
-Step = Callable[[Variational, Target, Array], tuple[Variational, Array]]
 Evaluation = tuple[float, np.ndarray]
-LEAST_SHARE, SHORTER, LONGER = 1e-4, 0.3, 1.5  # of a natural-gradient step
 REACH, BOXES = 3.0, 8  # logarithms of positive parameters may go this far before the search begins again, this often
-QUIET = 30  # steps of q, at most, for one value of the hyper-parameters
 FINER = 0.1  # how much closer q is brought to its optimum than the hyper-parameters to theirs
-_natural_step = eqx.filter_jit(towards)
 CLOSE = 1e-3  # how close q is brought to its optimum where the profile's curvature is wanted
 
 
@@ -120,28 +112,6 @@ class Profile:
     def save(self) -> None:
         """To the checkpoint."""
         self.checkpoint.write(self.state, self.history, tuple(x for pair in self.known for x in pair))
-
-
-def climb(
-    look: Pass, state: ascent.State, tolerance: float, step: Step = _natural_step
-) -> tuple[ascent.State, ascent.Slopes]:
-    """Natural-gradient steps of q until one gains less than `tolerance`; the best state and its slopes."""
-    best, uphill, share = state, look(state), 1.0
-    for _ in range(QUIET):
-        q, taken = step(best.q, uphill.target, jnp.asarray(share))
-        trial = best._replace(q=q)
-        ahead = look(trial)
-        gain, share = float(ahead.objective - uphill.objective), float(taken)
-        if gain >= 0:
-            best, uphill = trial, ahead
-            if gain < tolerance * share:
-                break
-            share = min(1.0, LONGER * share)
-            continue
-        share *= SHORTER
-        if -gain < tolerance or share < LEAST_SHARE or not np.isfinite(float(uphill.objective)):
-            break
-    return best, uphill
 
 
 def search(

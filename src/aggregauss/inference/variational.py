@@ -73,8 +73,12 @@ def towards(now: Variational, target: Target, rho: Array) -> tuple[Variational, 
 
 def mean_towards(now: Variational, target: Target, share: Array) -> tuple[Variational, Array]:
     """A share of the Newton step μ + Σ (G_μ - μ), with Σ as it is."""
-    mean = now.mean + share * now.covariance @ (target.gradient(now.mean).mean - now.mean)
-    return Variational(now.precision, now.precision @ mean, mean, now.covariance), share
+    return with_mean(now, now.mean + share * now.covariance @ (target.gradient(now.mean).mean - now.mean)), share
+
+
+def with_mean(q: Variational, mean: Float[Array, " m"]) -> Variational:
+    """q with another mean."""
+    return Variational(q.precision, q.precision @ mean, mean, q.covariance)
 
 
 def divergence(q: Moments2) -> Float[Array, ""]:
