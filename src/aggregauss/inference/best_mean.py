@@ -8,6 +8,8 @@ covariance kept, the mean climbs the matched bound, so that the fitted totals ar
 import dataclasses
 from collections.abc import Iterable
 
+from tqdm.auto import tqdm
+
 from aggregauss.inference import ascent
 from aggregauss.inference.climb import climb
 from aggregauss.inference.passes import Passes
@@ -15,10 +17,18 @@ from aggregauss.inference.sparse import Group
 from aggregauss.inference.variational import Moments2, by_moments
 
 
-def with_best_mean(passes: Passes, held: Iterable[Group], state: ascent.State, tolerance: float) -> Moments2:
+def with_best_mean(
+    passes: Passes, held: Iterable[Group], state: ascent.State, tolerance: float, progress: bool = False
+) -> Moments2:
     """μ as above and the state's Σ."""
     settings = dataclasses.replace(passes.settings, bound="matched", natural=True)
     state = state._replace(q=by_moments(ascent.moments(state, passes.settings.natural)))
     passes = dataclasses.replace(passes, settings=settings)
-    top, _ = climb(lambda s: passes.over(s, held), state, tolerance, keep_covariance=True)
+    with tqdm(desc="mean", unit="pass", delay=2.0, leave=False, disable=not progress) as bar:
+
+        def look(state: ascent.State) -> ascent.Slopes:
+            bar.update()
+            return passes.over(state, held)
+
+        top, _ = climb(look, state, tolerance, keep_covariance=True)
     return ascent.moments(top, natural=True)

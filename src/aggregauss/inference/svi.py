@@ -164,17 +164,17 @@ class SVI:
         n = len(passes.observations.y)
         held = self._held(passes, len(state.q.mean)) if not message.startswith("diverged") else None
 
-        def conditional(model: Any, state: ascent.State) -> Conditional:
+        def conditional(model: Any, state: ascent.State, progress: bool = False) -> Conditional:
             q = ascent.moments(state, passes.settings.natural)
             if held is not None:
-                q = with_best_mean(passes, held, state, FINER * self.tolerance * n)
+                q = with_best_mean(passes, held, state, FINER * self.tolerance * n, progress)
             return sparse_conditional(model, state.free.Z, q, JITTER[self.dtype])
 
         post = Posterior(
             fitted,
             passes.observations,
             None,
-            conditional(fitted, state),
+            conditional(fitted, state, progress),
             history[-1],
             "SVI",
             (record,),
