@@ -18,9 +18,9 @@ from aggregauss.inference.variational import Moments2, by_moments
 
 
 def with_best_mean(
-    passes: Passes, held: Iterable[Group], state: ascent.State, tolerance: float, progress: bool = False
+    passes: Passes, held: Iterable[Group], state: ascent.State, tolerance: float, most: int, progress: bool = False
 ) -> Moments2:
-    """μ as above and the state's Σ."""
+    """μ as above, found in at most so many passes, and the state's Σ."""
     settings = dataclasses.replace(passes.settings, bound="matched", natural=True)
     state = state._replace(q=by_moments(ascent.moments(state, passes.settings.natural)))
     passes = dataclasses.replace(passes, settings=settings)
@@ -30,5 +30,5 @@ def with_best_mean(
             bar.update()
             return passes.over(state, held)
 
-        top, _ = climb(look, state, tolerance, keep_covariance=True)
+        top, _ = climb(look, state, tolerance, keep_covariance=True, most=most)
     return ascent.moments(top, natural=True)

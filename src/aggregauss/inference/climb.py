@@ -24,11 +24,11 @@ MEMORY = 20  # steps that L-BFGS remembers
 _natural_step, _mean_step, _with_mean = eqx.filter_jit(towards), eqx.filter_jit(mean_towards), eqx.filter_jit(with_mean)
 
 
-def climb(look: Pass, state: ascent.State, tolerance: float, keep_covariance: bool = False) -> Top:
-    """Steps of q until one gains less than `tolerance`; the best state and its slopes."""
+def climb(look: Pass, state: ascent.State, tolerance: float, keep_covariance: bool = False, most: int = MOST) -> Top:
+    """Steps of q until one gains less than `tolerance`, or for `most` passes; the best state and its slopes."""
     step = _mean_step if keep_covariance else _natural_step
     best, uphill, share = state, look(state), 1.0
-    for _ in range(EASY):
+    for _ in range(min(EASY, most)):
         q, taken = step(best.q, uphill.target, jnp.asarray(share))
         trial = best._replace(q=q)
         ahead = look(trial)
@@ -42,10 +42,12 @@ def climb(look: Pass, state: ascent.State, tolerance: float, keep_covariance: bo
         share *= SHORTER
         if -gain < tolerance or share < LEAST_SHARE or not np.isfinite(float(uphill.objective)):
             return best, uphill
-    return _along_valley(look, (best, uphill), tolerance, share, keep_covariance)
+    return _along_valley(look, (best, uphill), tolerance, share, keep_covariance, most)
 
 
-def _along_valley(look: Pass, top: Top, tolerance: float, share: float, keep_covariance: bool) -> Top:
+def _along_valley(look: Pass, top: Top, tolerance: float, share: float, keep_covariance: bool, most: int) -> Top:
+    if most <= EASY:
+        return top
     passes = EASY
 
     def follow(state: ascent.State, uphill: ascent.Slopes) -> Top:
@@ -61,7 +63,7 @@ def _along_valley(look: Pass, top: Top, tolerance: float, share: float, keep_cov
     better = follow(*top)
     best, uphill = better if better[1].objective >= top[1].objective else top
     rise, remembered = _rise(best, uphill), []
-    while passes < MOST and share >= LEAST_SHARE:
+    while passes < most and share >= LEAST_SHARE:
         step = _newton(np.asarray(best.q.covariance), remembered, rise)
         if not rise @ step > 0:
             remembered, step = [], np.asarray(best.q.covariance) @ rise

@@ -16,6 +16,7 @@ from aggregauss.inference.batches import random_batches
 from aggregauss.inference.best_mean import with_best_mean
 from aggregauss.inference.bounds import BOUNDS
 from aggregauss.inference.checkpoint import Checkpoint, fingerprint
+from aggregauss.inference.climb import EASY, MOST
 from aggregauss.inference.conditional import Conditional, sparse_conditional
 from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import choose_shape
@@ -163,11 +164,12 @@ class SVI:
         record = Run(history[-1], len(history), len(history), message == "converged", message, tuple(history))
         n = len(passes.observations.y)
         held = self._held(passes, len(state.q.mean)) if not message.startswith("diverged") else None
+        most = MOST if isinstance(held, list) else EASY  # passes over data that are packed again each time are dear
 
         def conditional(model: Any, state: ascent.State, progress: bool = False) -> Conditional:
             q = ascent.moments(state, passes.settings.natural)
             if held is not None:
-                q = with_best_mean(passes, held, state, FINER * self.tolerance * n, progress)
+                q = with_best_mean(passes, held, state, FINER * self.tolerance * n, most, progress)
             return sparse_conditional(model, state.free.Z, q, JITTER[self.dtype])
 
         post = Posterior(
