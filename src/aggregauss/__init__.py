@@ -39,7 +39,7 @@ from aggregauss.likelihoods import (  # noqa: E402
     NegativeBinomial,
     Poisson,
 )
-from aggregauss.models import GP  # noqa: E402
+from aggregauss.models import GP, MultiTaskGP  # noqa: E402
 from aggregauss.parameters import fixed, param, parameters  # noqa: E402
 from aggregauss.priors import Gamma, HalfNormal, InverseGamma, LogNormal, Normal, RangePrior, SdPrior  # noqa: E402
 from aggregauss.supports import (  # noqa: E402
@@ -89,6 +89,7 @@ __all__ = [
     "Matern12",
     "Matern32",
     "Matern52",
+    "MultiTaskGP",
     "NegativeBinomial",
     "NonNegative",
     "Normal",

@@ -19,7 +19,6 @@ from jaxtyping import Array, Float
 from aggregauss import linalg
 from aggregauss.inference.conditional import sparse_conditional
 from aggregauss.inference.data import Data, Observations
-from aggregauss.inference.landmarks import landmarks
 from aggregauss.inference.optimise import maximise
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.sparse import JITTER, inducing_gram
@@ -55,13 +54,13 @@ class Collapsed:
 
     def fit(self, model: Any, observations: Observations, seed: int = 0, progress: bool = True) -> Posterior:
         """The posterior of `model` given `observations`."""
-        if not isinstance(model.likelihood, Gaussian) or model.constraint is not None:
+        if not all(isinstance(g, Gaussian) for g in model.likelihoods) or model.constraint is not None:
             raise TypeError(
                 "Collapsed: the best q is known in closed form under Gaussian noise without constraints only. "
                 "Use inference=SVI()."
             )
         support = observations.support
-        Z = landmarks(self.inducing, support, seed) if model.kernel is not None else np.zeros((0, support.dim))
+        Z = model.inducing_points(self.inducing, support, seed)
         points = Points(Z) if len(Z) else None
         problem = Problem(observations.on_device(), jnp.asarray(Z), None if points is None else layout(points))
         fitted, runs = model, ()
@@ -87,7 +86,7 @@ _solve = eqx.filter_jit(lambda model, problem: _evaluate(model, problem))
 
 def _evaluate(model: Any, problem: Problem) -> tuple[Array, Moments2]:
     data = problem.data
-    noise = model.likelihood.noise(data.scale, data.noise_variance)
+    noise = model.noise(data)
     residual = (data.y - model.mean.integrate(data.moments)) / jnp.sqrt(noise)
     L = jax.lax.linalg.cholesky(inducing_gram(model, problem.Z, JITTER["float64"]), symmetrize_input=False)
     parts = [] if problem.inducing is None else [cross(model.kernel, data.layout, problem.inducing)]

@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from aggregauss.archive import storable
 from aggregauss.checks import as_vector, first_bad
@@ -24,6 +24,7 @@ class Data(eqx.Module):
     y: Float[Array, " n"]
     noise_variance: Float[Array, " n"]
     scale: Float[Array, " n"]  # Σ w² over the individuals of each support
+    task: Int[Array, " n"]  # number of the task that each observation belongs to
 
 
 @storable
@@ -35,6 +36,7 @@ class Observations:
     y: np.ndarray
     noise_variance: np.ndarray
     counts: np.ndarray | None = None  # numbers of trials
+    task: np.ndarray | None = None  # number of the task of each row, where there are several
 
     def on_device(self) -> Data:
         """The same as arrays in tiles."""
@@ -44,7 +46,13 @@ class Observations:
             jnp.asarray(self.y),
             jnp.asarray(self.noise_variance),
             jnp.asarray(self.support.square_weight),
+            jnp.zeros(len(self.y), int) if self.task is None else jnp.asarray(self.task),
         )
+
+    def __getitem__(self, rows: np.ndarray) -> "Observations":
+        """Some of the rows."""
+        optional = (None if x is None else x[rows] for x in (self.counts, self.task))
+        return Observations(self.support[rows], self.y[rows], self.noise_variance[rows], *optional)
 
     def noise_scale(self, likelihood: Likelihood) -> np.ndarray:
         """What the learned noise variance of each observation is multiplied by."""

@@ -64,8 +64,7 @@ def log_evidence(model: Any, data: Data) -> Float[Array, ""]:
 
 
 def _noisy(model: Any, data: Data) -> Float[Array, "n n"]:
-    noise = model.likelihood.noise(data.scale, data.noise_variance)
-    return linalg.add_diagonal(gram(with_effects(model.kernel, model.mean), data.layout), noise)
+    return linalg.add_diagonal(gram(with_effects(model.kernel, model.mean), data.layout), model.noise(data))
 
 
 @eqx.filter_jit
@@ -77,12 +76,13 @@ def _solve(model: Any, data: Data) -> tuple[Conditional, Float[Array, ""]]:
 
 
 def _check(model: Any, observations: Observations) -> None:
-    if not isinstance(model.likelihood, Gaussian):
-        raise TypeError(
-            f"Exact: the posterior is exact under Gaussian noise only, but the likelihood is "
-            f"{type(model.likelihood).__name__}. Use inference=EP() for LaplaceNoise, SVI() for others."
-        )
+    for likelihood in model.likelihoods:
+        if not isinstance(likelihood, Gaussian):
+            raise TypeError(
+                f"Exact: the posterior is exact under Gaussian noise only, but the likelihood is "
+                f"{type(likelihood).__name__}. Use inference=EP() for LaplaceNoise, SVI() for others."
+            )
     if model.constraint is not None:
         raise TypeError("Exact: a non-negative function has no exact posterior. Use inference=EP().")
-    if dict(model.likelihood.marks)["variance"].fixed and float(model.likelihood.variance) == 0.0:
+    if any(dict(g.marks)["variance"].fixed and float(g.variance) == 0.0 for g in model.likelihoods):
         refuse_duplicates(observations)

@@ -1,5 +1,7 @@
 """Where the search for hyper-parameters starts: from the user's values, and from scales read off the data."""
 
+import dataclasses
+import re
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,6 +13,7 @@ from aggregauss.inference.data import Observations
 from aggregauss.inference.sparse import JITTER, inducing_gram, mean_at
 from aggregauss.likelihoods import Likelihood
 from aggregauss.likelihoods.links import Link, Square
+from aggregauss.latent.coregionalisation import without_channel
 from aggregauss.parameters import Parameter, learned, with_values
 from aggregauss.supports.layout import at_points
 
@@ -69,10 +72,40 @@ class Scales:
         return jnp.asarray(np.broadcast_to(value, shape), float)
 
 
+class TaskScales:
+    """The same where there are several tasks: each has its own level and spread, and all share the functions."""
+
+    def __init__(self, model: Any, observations: Observations):
+        task = observations.task
+        assert task is not None
+        own = [observations[np.flatnonzero(task == i)] for i in range(len(model.likelihoods))]
+        self.own = [Scales(part, likelihood) for part, likelihood in zip(own, model.likelihoods)]
+        whole = dataclasses.replace(observations, support=without_channel(observations.support))
+        self.shared = Scales(whole, model.likelihoods[0])
+        self.shared.spread = 1.0  # the mixing has the units
+
+    def typical(self, p: Parameter, rng: np.random.Generator | None) -> Array:
+        """A value for one parameter."""
+        if p.role == "mixing":  # functions that start alike would stay alike
+            shape = (p.owner.channels, p.owner.rank)  # pyright: ignore[reportAttributeAccessIssue]
+            own = np.random.default_rng(len(p.path)) if rng is None else rng
+            share = own.normal(1.0, 0.5, shape) if rng is None else own.standard_normal(shape)
+            return jnp.asarray((np.sqrt([s.spread for s in self.own])[:, None] * share).ravel())
+        if p.role == "level":
+            shake = np.zeros(len(self.own)) if rng is None else 0.5 * rng.standard_normal(len(self.own))
+            return jnp.asarray([s.level + z * np.sqrt(s.spread) for s, z in zip(self.own, shake)])
+        step = re.match(r"(likelihoods|latents)\[(\d+)\]", p.path)
+        if step is None or step[1] == "latents":
+            value = self.shared.typical(p, rng)
+            order = 0 if step is None or p.role != "lengthscale" else int(step[2])
+            return value / 3.0**order
+        return self.own[int(step[2])].typical(p, rng)
+
+
 def starts(model: Any, observations: Observations, restarts: int, seed: int) -> list[Any]:
     """The user's start (parameters left open are read off the data), then `restarts` random ones."""
-    scales, rng = Scales(observations, model.likelihood), np.random.default_rng(seed)
-    moved = learned(model)
+    scales = Scales(observations, model.likelihood) if observations.task is None else TaskScales(model, observations)
+    rng, moved = np.random.default_rng(seed), learned(model)
     first = {p.path: scales.typical(p, None) for p in moved if p.mark.start_from_data}
     others = [{p.path: scales.typical(p, rng) for p in moved} for _ in range(restarts)]
     return [with_values(model, values) for values in (first, *others)]

@@ -5,12 +5,14 @@ from typing import Any, Literal
 
 import equinox as eqx
 import numpy as np
+from jaxtyping import Array, Float
 
 from aggregauss.checks import one_of
 from aggregauss.inference.collapsed import Collapsed
-from aggregauss.inference.data import Observations, observe
+from aggregauss.inference.data import Data, Observations, observe
 from aggregauss.inference.ep import EP
 from aggregauss.inference.exact import Exact
+from aggregauss.inference.landmarks import landmarks
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.svi import SVI
 from aggregauss.kernels.kernel import Kernel
@@ -104,6 +106,20 @@ class GP(Parametric):
         if scaler is None:
             return post
         return dataclasses.replace(post, scaler=scaler, observations=dataclasses.replace(observations, support=support))
+
+    @property
+    def likelihoods(self) -> tuple[Likelihood, ...]:
+        """Of all tasks: here there is one."""
+        return (self.likelihood,)
+
+    def noise(self, data: Data) -> Float[Array, " n"]:
+        """Variance of each observation under Gaussian noise."""
+        assert isinstance(self.likelihood, Gaussian)
+        return self.likelihood.noise(data.scale, data.noise_variance)
+
+    def inducing_points(self, wanted: Any, support: Support, seed: int) -> np.ndarray:
+        """Inducing points, shape (m, d); none where there is no kernel."""
+        return np.zeros((0, support.dim)) if self.kernel is None else landmarks(wanted, support, seed)
 
     def _default(self) -> Exact | EP | SVI:
         if isinstance(self.likelihood, Gaussian) and self.constraint is None:

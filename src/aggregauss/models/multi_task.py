@@ -1,0 +1,223 @@
+"""Several tasks, each over its own supports, from a few shared functions."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from aggregauss.archive import storable, write
+from aggregauss.checks import whole_number
+from aggregauss.inference.collapsed import Collapsed
+from aggregauss.inference.data import Data, Observations, observe
+from aggregauss.inference.exact import Exact
+from aggregauss.inference.landmarks import landmarks
+from aggregauss.inference.posterior import Kind, Posterior
+from aggregauss.inference.prediction import Prediction
+from aggregauss.kernels.kernel import Kernel
+from aggregauss.latent.coregionalisation import Coregionalised, Levels, Mixing, with_channel, without_channel
+from aggregauss.likelihoods import Gaussian, Likelihood
+from aggregauss.parameters import Parametric, fixed, parameters
+from aggregauss.supports.support import Support, concatenate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class MultiTaskGP(Parametric):
+    """f_t = level_t + Σ_q Σ_r W_q[t, r] u_qr: tasks that share Q independent functions (coregionalisation).
+
+    `latents` are the kernels of the functions, `likelihoods` what is observed of each task, `rank` how many functions
+    there are of each kernel (one number, or one for each kernel). Variances of the kernels are one unless they are
+    given, because the mixing has the units. Every task has supports of its own, of any kind.
+
+    >>> import aggregauss as ag, numpy as np
+    >>> t = np.linspace(0.0, 6.0, 25)
+    >>> coarse, fine = ag.Intervals([0, 2, 4], [2, 4, 6], measure="mean"), ag.Points(t)
+    >>> model = ag.MultiTaskGP([ag.RBF(1.0)], {"filter": ag.Gaussian(), "sensor": ag.Gaussian()})
+    >>> post = model.fit({"filter": (coarse, [1.4, -0.2, -1.2]), "sensor": (fine, 3 * np.sin(t))})
+    >>> post.predict({"filter": ag.Points([1.0, 5.0])})["filter"].mean.shape
+    (2,)
+    """
+
+    latents: tuple[Kernel, ...]
+    mixing: tuple[Mixing, ...]
+    mean: Levels
+    likelihoods: tuple[Likelihood, ...]
+    tasks: tuple[str, ...] = eqx.field(static=True)
+
+    def __init__(self, latents: Any, likelihoods: Mapping[str, Likelihood], *, rank: Any = 1):
+        kernels = list(latents) if isinstance(latents, list | tuple) else [latents]
+        if not kernels:
+            raise ValueError('MultiTaskGP: "latents" is empty. Give at least one kernel, such as [RBF()].')
+        for kernel in kernels:
+            if not isinstance(kernel, Kernel):
+                raise TypeError(f'MultiTaskGP: "latents" must be kernels, but got {type(kernel).__name__}.')
+        if not isinstance(likelihoods, Mapping) or not likelihoods:
+            raise TypeError('MultiTaskGP: "likelihoods" must be a dictionary with a likelihood for each task.')
+        for task, likelihood in likelihoods.items():
+            if not isinstance(likelihood, Likelihood):
+                raise TypeError(
+                    f'MultiTaskGP: the likelihood of task "{task}" must be one such as Gaussian(), '
+                    f"but is {type(likelihood).__name__}."
+                )
+        ranks = [rank] * len(kernels) if np.ndim(rank) == 0 else list(rank)
+        if len(ranks) != len(kernels):
+            raise ValueError(
+                f'MultiTaskGP: "rank" must be one number or {len(kernels)}, one for each kernel, but has {len(ranks)}.'
+            )
+        channels = len(likelihoods)
+        self.latents = tuple(_unit_variance(kernel) for kernel in kernels)
+        self.mixing = tuple(Mixing(channels, whole_number(r, "MultiTaskGP", "rank")) for r in ranks)
+        self.mean = Levels(channels)
+        self.likelihoods = tuple(likelihoods.values())
+        self.tasks = tuple(str(task) for task in likelihoods)
+        self.marks = ()
+
+    @property
+    def kernel(self) -> Coregionalised:
+        """The covariance of all tasks; inputs have the number of the task as their last column."""
+        return Coregionalised(self.latents, self.mixing)
+
+    @property
+    def constraint(self) -> None:
+        """None is known for several tasks."""
+        return None
+
+    @property
+    def coregionalisation(self) -> tuple[np.ndarray, ...]:
+        """B_q = W_q W_qᵀ of every kernel."""
+        return tuple(np.asarray(m.matrix @ m.matrix.T) for m in self.mixing)
+
+    def noise(self, data: Data) -> Float[Array, " n"]:
+        """Variance of each observation under Gaussian noise."""
+        each = jnp.stack([g.noise(data.scale, data.noise_variance) for g in self.likelihoods])  # pyright: ignore
+        return each[data.task, jnp.arange(len(data.task))]
+
+    def inducing_points(self, wanted: Any, support: Support, seed: int) -> np.ndarray:
+        """The same places for every function u_qr, which is the channel in their last column."""
+        Z = landmarks(wanted, without_channel(support), seed)
+        first, functions = len(self.tasks), self.kernel.functions
+        return np.concatenate([np.column_stack([Z, np.full(len(Z), first + j)]) for j in range(functions)])
+
+    def fit(
+        self,
+        data: Mapping[str, tuple[Support, Any]],
+        noise_variance: Mapping[str, Any] | None = None,
+        *,
+        inference: Exact | Collapsed | None = None,
+        seed: int = 0,
+        progress: bool = True,
+    ) -> "MultiTaskPosterior":
+        """The posterior given `{task: (supports, y)}`; the model itself is left unchanged.
+
+        `noise_variance`, for the tasks that it names, is known noise beside what a Gaussian likelihood learns.
+        """
+        observations = self._observe(data, noise_variance or {})
+        scheme = inference if inference is not None else Exact()
+        return MultiTaskPosterior(scheme.fit(self, observations, seed, progress))
+
+    def _observe(self, data: Mapping[str, tuple[Support, Any]], noise: Mapping[str, Any]) -> Observations:
+        self._name_tasks(data, "data")
+        self._name_tasks(noise, "noise_variance")
+        if missing := [task for task in self.tasks if task not in data]:
+            raise ValueError(f'fit: "data" must have every task of the model, but lacks "{missing[0]}".')
+        parts = []
+        for channel, task in enumerate(self.tasks):
+            if not isinstance(data[task], tuple | list) or len(data[task]) != 2:
+                raise TypeError(f'fit: the data of task "{task}" must be a pair (supports, y).')
+            support, y = data[task]
+            one = observe(support, y, noise.get(task))
+            if len(one.y) == 0:
+                raise ValueError(f'fit: task "{task}" has no data. Give at least one observation, or leave it out.')
+            self.likelihoods[channel].check(one.y, None, support.measure == "mean" or bool(np.allclose(support.mass, 1)))
+            parts.append(one)
+        dims = {task: part.support.dim for task, part in zip(self.tasks, parts)}
+        if len(set(dims.values())) > 1:
+            raise ValueError(f"fit: the supports of all tasks must have the same number of dimensions, but have {dims}.")
+        for kernel in self.latents:
+            kernel.check_dim(parts[0].support.dim)
+        return Observations(
+            concatenate([with_channel(part.support, c) for c, part in enumerate(parts)]),
+            np.concatenate([part.y for part in parts]),
+            np.concatenate([part.noise_variance for part in parts]),
+            None,
+            np.repeat(np.arange(len(parts)), [len(part.y) for part in parts]),
+        )
+
+    def _name_tasks(self, given: Mapping[str, Any], name: str) -> None:
+        unknown = [task for task in given if task not in self.tasks]
+        if unknown:
+            listed = ", ".join(f'"{task}"' for task in self.tasks)
+            raise KeyError(f'"{name}" names the task "{unknown[0]}", but the tasks are {listed}.')
+
+
+class TaskView(Parametric):
+    """One task of a model, as what predicts it sees it."""
+
+    joint: MultiTaskGP
+    channel: int = eqx.field(static=True)
+
+    def __init__(self, joint: MultiTaskGP, channel: int):
+        self.joint, self.channel, self.marks = joint, channel, ()
+
+    kernel = property(lambda self: self.joint.kernel)
+    mean = property(lambda self: self.joint.mean)
+    likelihood = property(lambda self: self.joint.likelihoods[self.channel])
+    constraint, aggregation = None, "latent"
+
+
+@storable
+@dataclasses.dataclass(frozen=True, eq=False)
+class MultiTaskPosterior:
+    """A fitted model of several tasks."""
+
+    joint: Posterior
+
+    @property
+    def model(self) -> MultiTaskGP:
+        """The fitted model."""
+        return self.joint.model
+
+    @property
+    def evidence(self) -> float:
+        """Log marginal likelihood at the fitted parameters, or its approximation."""
+        return self.joint.evidence
+
+    def predict(self, supports: Mapping[str, Support], kind: Kind | None = None) -> dict[str, Prediction]:
+        """Predictions for each task that is named, over any supports; `kind` as in `Posterior.predict`."""
+        if not isinstance(supports, Mapping):
+            raise TypeError("predict: give a dictionary {task: supports}.")
+        self.model._name_tasks(supports, "predict")
+        found = {}
+        for task, support in supports.items():
+            channel = self.model.tasks.index(task)
+            view = dataclasses.replace(self.joint, model=TaskView(self.model, channel))
+            prediction = view.predict(with_channel(support, channel), kind)
+            found[task] = dataclasses.replace(prediction, support=support)
+        return found
+
+    def correlations(self) -> "pd.DataFrame":
+        """Correlations of the tasks at one place."""
+        import pandas as pd
+
+        total = sum(self.model.coregionalisation)
+        sd = np.sqrt(np.diag(total))
+        return pd.DataFrame(total / np.outer(sd, sd), index=self.model.tasks, columns=self.model.tasks)
+
+    def summary(self) -> "pd.DataFrame":
+        """The parameters, as in `Posterior.summary`."""
+        return self.joint.summary()
+
+    def save(self, path: Any) -> None:
+        """Write to one file; read it with `aggregauss.load`."""
+        write(path, self)
+
+
+def _unit_variance(kernel: Kernel) -> Kernel:
+    """A variance that is left open is one: the mixing has the units."""
+    open_ones = [p.path for p in parameters(kernel) if p.role == "variance" and p.mark.start_from_data]
+    return kernel.replace({path: fixed(1.0) for path in open_ones}) if len(open_ones) == 1 else kernel
