@@ -1,0 +1,151 @@
+"""Several tasks from shared functions."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import aggregauss as ag
+from aggregauss.latent.coregionalisation import Coregionalised, Mixing, with_channel
+
+RNG = np.random.default_rng(0)
+X = np.sort(RNG.uniform(0, 6, 14))
+BINS = ag.Intervals([0.0, 2.0, 3.0], [2.0, 3.0, 6.0], measure="mean")
+Y, TOTALS = np.sin(X) + 0.1 * RNG.standard_normal(14), np.array([0.6, 0.3, -0.7])
+TEST = ag.concatenate([ag.Points([0.5, 4.4]), ag.Intervals([1.0], [5.0], measure="mean")])
+KEEP = ag.Exact(optimise=False)
+
+
+def _fixed(weights, rank=1, latents=None, variance=0.1):
+    """A model of tasks "a" and "b" with everything known."""
+    latents = latents or [ag.RBF(ag.fixed(1.2), ag.fixed(1.0))]
+    likelihoods = {"a": ag.Gaussian(ag.fixed(variance)), "b": ag.Gaussian(ag.fixed(2 * variance))}
+    model = ag.MultiTaskGP(latents, likelihoods, rank=rank)
+    changes = {f"mixing[{q}].weights": ag.fixed(w) for q, w in enumerate(weights)}
+    return model.replace({**changes, "mean.values": ag.fixed([0.2, -0.4])})
+
+
+DATA = {"a": (BINS, TOTALS), "b": (ag.Points(X), Y)}
+
+
+def test_covariance_is_that_of_the_definition():
+    kernels = [ag.RBF(1.2, 1.0), ag.Matern32(0.7, 2.0)]
+    W = [np.array([[1.0, 0.3], [-0.5, 2.0]]), np.array([[0.4], [1.5]])]
+    joint = Coregionalised(tuple(kernels), (Mixing(2, 2, W[0].ravel()), Mixing(2, 1, W[1].ravel())))
+    both = ag.concatenate([with_channel(BINS, 0), with_channel(ag.Points(X), 1)])
+    plain, task = ag.concatenate([BINS, ag.Points(X)]), np.repeat([0, 1], [3, 14])
+    expected = sum((w @ w.T)[np.ix_(task, task)] * np.asarray(ag.cov(k, plain)) for w, k in zip(W, kernels))
+    np.testing.assert_allclose(ag.cov(joint, both), expected, rtol=1e-12)
+
+
+def test_a_latent_function_is_a_channel_of_its_own():
+    joint = Coregionalised((ag.RBF(1.0, 1.0),), (Mixing(2, 2, [1.0, 0.3, -0.5, 2.0]),))
+    u, z = with_channel(ag.Points([1.0]), 3), ag.Points([2.0])  # the second function of the only kernel
+    crossed = [float(ag.cov(joint, with_channel(z, c), u)[0, 0]) for c in range(4)]
+    k = float(ag.cov(ag.RBF(1.0, 1.0), z, ag.Points([1.0]))[0, 0])
+    np.testing.assert_allclose(crossed, [0.3 * k, 2.0 * k, 0.0, k], rtol=1e-12)
+
+
+def test_posterior_and_evidence_agree_with_dense_formulas():
+    post = _fixed([[1.0, -0.7]]).fit(DATA, {"b": 0.05}, inference=KEEP, progress=False)
+    kernel, W = ag.RBF(1.2, 1.0), np.array([1.0, -0.7])
+    plain, task = ag.concatenate([BINS, ag.Points(X)]), np.repeat([0, 1], [3, 14])
+    K = np.outer(W[task], W[task]) * np.asarray(ag.cov(kernel, plain))
+    noisy = K + np.diag(np.repeat([0.1, 0.25], [3, 14]))
+    residual = np.concatenate([TOTALS - 0.2, Y + 0.4])
+    assert post.evidence == pytest.approx(multivariate_normal(cov=noisy).logpdf(residual), rel=1e-9)
+    cross = W[0] * W[task] * np.asarray(ag.cov(kernel, TEST, plain))
+    np.testing.assert_allclose(
+        post.predict({"a": TEST})["a"].mean, 0.2 + cross @ np.linalg.solve(noisy, residual), rtol=1e-8
+    )
+
+
+def test_one_task_is_a_gp():
+    alone = ag.GP(ag.RBF(ag.fixed(1.0)), mean=ag.Constant()).fit(ag.Points(X), Y, progress=False)
+    model = ag.MultiTaskGP([ag.RBF(ag.fixed(1.0))], {"only": ag.Gaussian()})
+    post = model.fit({"only": (ag.Points(X), Y)}, progress=False)
+    assert post.evidence == pytest.approx(alone.evidence, abs=1e-6)
+    ours, theirs = post.predict({"only": TEST})["only"], alone.predict(TEST)
+    np.testing.assert_allclose(ours.mean, theirs.mean, atol=1e-4)
+    np.testing.assert_allclose(ours.variance, theirs.variance, rtol=1e-3)
+
+
+def test_tasks_that_share_nothing_are_separate_fits():
+    kernels = [ag.RBF(ag.fixed(1.2), ag.fixed(1.0)), ag.Matern32(ag.fixed(0.8), ag.fixed(1.0))]
+    post = _fixed([[1.5, 0.0], [0.0, 0.6]], latents=kernels).fit(DATA, inference=KEEP, progress=False)
+    separate = [
+        ag.GP(ag.RBF(1.2, 1.5**2), ag.Gaussian(0.1), mean=ag.Constant(0.2)).fit(BINS, TOTALS, inference=KEEP),
+        ag.GP(ag.Matern32(0.8, 0.6**2), ag.Gaussian(0.2), mean=ag.Constant(-0.4)).fit(ag.Points(X), Y, inference=KEEP),
+    ]
+    assert post.evidence == pytest.approx(sum(p.evidence for p in separate), rel=1e-10)
+    for task, alone in zip("ab", separate):
+        ours, theirs = post.predict({task: TEST})[task], alone.predict(TEST)
+        np.testing.assert_allclose(ours.mean, theirs.mean, rtol=1e-8)
+        np.testing.assert_allclose(ours.covariance, theirs.covariance, rtol=1e-7, atol=1e-10)
+
+
+def test_collapsed_with_inducing_points_at_the_data_is_exact():
+    model, data = _fixed([[1.0, -0.7, 0.4, 0.2]], rank=2), {"a": (ag.Points(X[::3]), Y[::3]), "b": (ag.Points(X), Y)}
+    exact = model.fit(data, inference=KEEP, progress=False)
+    sparse = model.fit(data, inference=ag.Collapsed(inducing=X, optimise=False), progress=False)
+    assert sparse.evidence == pytest.approx(exact.evidence, abs=1e-3)
+    first, second = (post.predict({"a": TEST})["a"] for post in (exact, sparse))
+    np.testing.assert_allclose(second.mean, first.mean, atol=1e-4)
+    np.testing.assert_allclose(second.variance, first.variance, rtol=1e-3)
+
+
+def test_aggregating_by_hand_is_what_the_support_does():
+    """Σ w y of points observed without noise says what the bag's total says."""
+    bags = ag.Bags(X, np.arange(14) // 5, RNG.uniform(0.5, 2.0, 14), measure="total")
+    joint = _fixed([[1.0, -0.7]]).kernel
+    A = np.zeros((3, 14))
+    A[bags.owner, np.arange(14)] = bags.effective_weight
+    other = with_channel(BINS, 1)
+    points = with_channel(ag.Points(X), 0)
+    np.testing.assert_allclose(ag.cov(joint, with_channel(bags, 0), other), A @ ag.cov(joint, points, other), rtol=1e-10)
+
+
+def test_a_fine_task_sharpens_a_coarse_one():
+    t = np.linspace(0, 6, 40)
+    data = {"a": (BINS, [float(np.mean(np.sin(t[(t >= lo) & (t < hi)]))) for lo, hi in ((0, 2), (2, 3), (3, 6))])}
+    alone = ag.MultiTaskGP([ag.RBF(1.0)], {"a": ag.Gaussian(ag.fixed(1e-3))}).fit(data, progress=False)
+    both = ag.MultiTaskGP([ag.RBF(1.0)], {"a": ag.Gaussian(ag.fixed(1e-3)), "b": ag.Gaussian()})
+    joint = both.fit({**data, "b": (ag.Points(t), 3 * np.sin(t))}, progress=False)
+    errors = [np.mean((p.predict({"a": ag.Points(t)})["a"].mean - np.sin(t)) ** 2) for p in (alone, joint)]
+    assert errors[1] < 0.1 * errors[0]
+    assert joint.correlations().loc["a", "b"] == pytest.approx(1.0)
+
+
+def test_a_posterior_comes_back_from_its_file(tmp_path):
+    post = _fixed([[1.0, -0.7]]).fit(DATA, inference=KEEP, progress=False)
+    post.save(tmp_path / "fit")
+    again = ag.load(tmp_path / "fit")
+    np.testing.assert_array_equal(again.predict({"b": TEST})["b"].mean, post.predict({"b": TEST})["b"].mean)
+
+
+BAD = {
+    "no latent": (lambda: ag.MultiTaskGP([], {"a": ag.Gaussian()}), ValueError, '"latents" is empty'),
+    "a latent that is no kernel": (lambda: ag.MultiTaskGP([3.0], {"a": ag.Gaussian()}), TypeError, "must be kernels"),
+    "no task": (lambda: ag.MultiTaskGP([ag.RBF()], {}), TypeError, "a likelihood for each task"),
+    "rank zero": (lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian()}, rank=0), ValueError, '"rank" must be a whole'),
+    "too many ranks": (lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian()}, rank=[1, 2]), ValueError, "one for each"),
+    "a task without data": (lambda: _fixed([[1.0, 1.0]]).fit({"a": DATA["a"]}), ValueError, 'lacks "b"'),
+    "an unknown task": (lambda: _fixed([[1.0, 1.0]]).fit({**DATA, "c": DATA["a"]}), KeyError, 'the task "c"'),
+    "no pair": (lambda: _fixed([[1.0, 1.0]]).fit({**DATA, "a": BINS}), TypeError, "must be a pair"),
+    "unequal dimensions": (
+        lambda: _fixed([[1.0, 1.0]]).fit({**DATA, "a": (ag.Points([[0.0, 1.0]]), [1.0])}),
+        ValueError,
+        "same number of dimensions",
+    ),
+    "an unknown task at prediction": (
+        lambda: _fixed([[1.0, 1.0]]).fit(DATA, inference=KEEP).predict({"c": TEST}),
+        KeyError,
+        'the task "c"',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence(case):
+    attempt, error, words = BAD[case]
+    with pytest.raises(error, match=words):
+        attempt()
