@@ -101,7 +101,9 @@ def test_aggregating_by_hand_is_what_the_support_does():
     A[bags.owner, np.arange(14)] = bags.effective_weight
     other = with_channel(BINS, 1)
     points = with_channel(ag.Points(X), 0)
-    np.testing.assert_allclose(ag.cov(joint, with_channel(bags, 0), other), A @ ag.cov(joint, points, other), rtol=1e-10)
+    np.testing.assert_allclose(
+        ag.cov(joint, with_channel(bags, 0), other), A @ ag.cov(joint, points, other), rtol=1e-10
+    )
 
 
 def test_a_fine_task_sharpens_a_coarse_one():
@@ -126,8 +128,16 @@ BAD = {
     "no latent": (lambda: ag.MultiTaskGP([], {"a": ag.Gaussian()}), ValueError, '"latents" is empty'),
     "a latent that is no kernel": (lambda: ag.MultiTaskGP([3.0], {"a": ag.Gaussian()}), TypeError, "must be kernels"),
     "no task": (lambda: ag.MultiTaskGP([ag.RBF()], {}), TypeError, "a likelihood for each task"),
-    "rank zero": (lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian()}, rank=0), ValueError, '"rank" must be a whole'),
-    "too many ranks": (lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian()}, rank=[1, 2]), ValueError, "one for each"),
+    "rank zero": (
+        lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian()}, rank=0),
+        ValueError,
+        '"rank" must be a whole',
+    ),
+    "too many ranks": (
+        lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian()}, rank=[1, 2]),
+        ValueError,
+        "one for each",
+    ),
     "a task without data": (lambda: _fixed([[1.0, 1.0]]).fit({"a": DATA["a"]}), ValueError, 'lacks "b"'),
     "an unknown task": (lambda: _fixed([[1.0, 1.0]]).fit({**DATA, "c": DATA["a"]}), KeyError, 'the task "c"'),
     "no pair": (lambda: _fixed([[1.0, 1.0]]).fit({**DATA, "a": BINS}), TypeError, "must be a pair"),

@@ -69,8 +69,11 @@ def _lost(objective: float, history: list[float]) -> bool:
 
 def _epoch(passes: Passes, state: ascent.State, epoch: int, batch: int, learn: bool) -> tuple[ascent.State, float]:
     values = []
-    for i, rows in enumerate(epoch_batches(len(passes.observations.y), batch, passes.seed, epoch)):
-        uphill = passes.batch(state, rows, epoch, i)
+    seen = passes.observations
+    for i, rows in enumerate(epoch_batches(len(seen.y), batch, passes.seed, epoch, seen.task)):
+        steps = -(-len(seen.y) // batch)
+        scale = len(seen.y) / len(rows) if seen.task is None else float(steps)  # every row is in one batch of an epoch
+        uphill = passes.batch(state, rows, epoch, i, scale)
         values.append(float(uphill.objective))
         if not np.isfinite(values[-1]):
             break

@@ -50,6 +50,7 @@ class Field(NamedTuple):
 
 def expected(model: Any, Z: Array, now: Prepared, group: Group, bound: str, key: Array) -> Float[Array, " b"]:
     """E log p(y | η) for every bag of the group; zero for padding."""
+    model = model.of_task(group.task)
     linear = model.aggregation == "latent" or model.likelihood.link == "identity"
     rule: Callable[..., Array] = _aggregate_first if linear else _RULES[bound]
     return group.present * rule(model, Z, now, group, key)

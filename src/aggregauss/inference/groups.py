@@ -45,12 +45,17 @@ def choose_shape(counts: np.ndarray, batch: int, inducing: int, probes: int, dty
     return Shape(atoms, bags, min(probes, largest), dtype)
 
 
-def epoch_batches(n: int, batch: int, seed: int, epoch: int) -> Iterator[np.ndarray]:
-    """All rows once, in an order that depends on the seed and the epoch alone."""
+def epoch_batches(n: int, batch: int, seed: int, epoch: int, task: np.ndarray | None = None) -> Iterator[np.ndarray]:
+    """All rows once, in an order that depends on the seed and the epoch alone; of every task an equal share."""
     if batch >= n:
         yield np.arange(n)
         return
     order = np.random.default_rng([seed, epoch]).permutation(n)
+    if task is not None:
+        steps = -(-n // batch)
+        shares = [np.array_split(order[task[order] == t], steps) for t in np.unique(task)]
+        yield from (np.sort(np.concatenate(parts)) for parts in zip(*shares))
+        return
     for start in range(0, n, batch):
         yield np.sort(order[start : start + batch])
 
@@ -58,7 +63,19 @@ def epoch_batches(n: int, batch: int, seed: int, epoch: int) -> Iterator[np.ndar
 def groups(
     observations: Observations, rows: np.ndarray, shape: Shape, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, Group]]:
-    """The chosen bags in few groups, with their rows: the largest first, each where there is most room."""
+    """The chosen bags in few groups of one task each, with their rows."""
+    if observations.task is None:
+        yield from _of_task(observations, rows, shape, rng, 0)
+        return
+    own = observations.task[rows]
+    for task in np.unique(own):
+        yield from _of_task(observations, rows[own == task], shape, rng, int(task))
+
+
+def _of_task(
+    observations: Observations, rows: np.ndarray, shape: Shape, rng: np.random.Generator, task: int
+) -> Iterator[tuple[np.ndarray, Group]]:
+    """The largest bags first, each where there is most room."""
     counts = observations.support.atom_counts[rows]
     few = -(-int(counts.sum()) // shape.atoms)
     room, members = [shape.atoms] * few, [[] for _ in range(few)]
@@ -72,10 +89,10 @@ def groups(
         members[g].append(int(i))
     for chosen in members:
         own = rows[np.sort(chosen)]
-        yield own, pack(observations, own, shape, rng)
+        yield own, pack(observations, own, shape, rng, task)
 
 
-def pack(observations: Observations, rows: np.ndarray, shape: Shape, rng: np.random.Generator) -> Group:
+def pack(observations: Observations, rows: np.ndarray, shape: Shape, rng: np.random.Generator, task: int = 0) -> Group:
     """Some bags as one padded group."""
     support = observations.support[rows]
     atoms, bags, dtype = len(support.owner), len(rows), shape.dtype
@@ -117,6 +134,7 @@ def pack(observations: Observations, rows: np.ndarray, shape: Shape, rng: np.ran
         padded(complete, 1.0),
         seen,
         padded(np.ones(bags), 0.0),
+        task,
     )
 
 

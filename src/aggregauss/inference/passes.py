@@ -39,14 +39,14 @@ class Passes:
         """All the data as `hold` has them, packed afresh whenever they are gone through."""
         return Again(self)
 
-    def batch(self, state: ascent.State, rows: np.ndarray, epoch: int, number: int) -> ascent.Slopes:
+    def batch(self, state: ascent.State, rows: np.ndarray, epoch: int, number: int, scale: float) -> ascent.Slopes:
         """The same estimated from some observations; all that is random depends on seed, epoch and number alone."""
         key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), epoch), number)
         rng = np.random.default_rng([self.seed, epoch, number])
         packed = (group for _, group in groups(self.observations, rows, self.shape, rng))
         draws_too_early = self.settings.bound == "mc" and epoch < EARLY
         settings = dataclasses.replace(self.settings, bound="matched") if draws_too_early else self.settings
-        return self._slopes(state, packed, key, len(self.observations.y) / len(rows), settings)
+        return self._slopes(state, packed, key, scale, settings)
 
     def _slopes(
         self, state: ascent.State, held: Iterable[Group], key: Array, scale: float, settings: ascent.Settings

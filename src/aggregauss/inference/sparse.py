@@ -36,6 +36,7 @@ class Group(eqx.Module):
     complete: Float[Array, " b"]  # 1 where the probes are all atoms, 0 where pairs of equal probes are left out
     seen: Seen
     present: Float[Array, " b"]  # 0 for padding
+    task: int = eqx.field(static=True, default=0)
 
 
 class Prepared(NamedTuple):

@@ -21,7 +21,6 @@ from aggregauss.inference.conditional import Conditional, sparse_conditional
 from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import choose_shape
 from aggregauss.inference.hyperparameters import Around
-from aggregauss.inference.landmarks import landmarks
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.posterior import Component, Posterior
@@ -83,7 +82,7 @@ class SVI:
         """The posterior of `model` given `observations`."""
         self._check(model, observations)
         support, n = observations.support, len(observations.y)
-        Z = landmarks(self.inducing, support, seed) if model.kernel is not None else np.zeros((0, support.dim))
+        Z = model.inducing_points(self.inducing, support, seed)
         template = starts(model, observations, 0, seed)[0]
         m = len(Z) + template.mean.effects
         batch = self._batch(support.atom_counts, m)
@@ -96,7 +95,9 @@ class SVI:
         )
         rho = self.natural_rate or (0.05 if batch < n or self.bound == "mc" else 0.5)
         start = ascent.init(pack(template), jnp.asarray(Z), m, self.learning_rate, rho)
-        if model.likelihood.link == "square":  # f and -f fit equally well: between them nothing has a slope
+        if (
+            observations.task is None and model.likelihood.link == "square"
+        ):  # f and -f fit equally well: between them nothing has a slope
             start = ascent.begin_at(start, level_function(template, start.free.Z, observations))
         state, history, message, mixture = self._climb(passes, start, batch, progress)
         if not history:
@@ -190,15 +191,21 @@ class SVI:
                 for w, vector, own in bar
             ]
             post = dataclasses.replace(post, mixture=tuple(parts), parameter_covariance=mixture.covariance)
+        if passes.observations.task is not None:
+            return post
         if isinstance(fitted.likelihood, Poisson) and not fitted.likelihood.region_effect:
             warn_if_overdispersed(post)
         return post
 
     def _held(self, passes: Passes, m: int) -> Iterable[Group] | None:
         """The data, where bags were linearised: several individuals, and a response that is not linear in them."""
-        counts = passes.observations.support.atom_counts
-        linear = passes.template.aggregation == "latent" or passes.template.likelihood.link == "identity"
-        if linear or self.bound != "linearised" or int(counts.max()) == 1:
+        seen = passes.observations
+        counts = seen.support.atom_counts
+        linearised = self.bound == "linearised" and any(
+            view.aggregation == "response" and view.likelihood.link != "identity" and int(counts[rows].max()) > 1
+            for view, rows in by_task(passes.template, seen)
+        )
+        if not linearised:
             return None
         return passes.hold() if self._batch(counts, m) >= len(counts) else passes.again()
 
@@ -222,17 +229,29 @@ class SVI:
             )
         if model.constraint is not None:
             raise TypeError("SVI: a constraint is imposed by EP only. Use inference=EP(), or a link such as exp.")
+        for view, rows in by_task(model, observations):
+            self._check_task(view, observations, rows)
+
+    def _check_task(self, model: Any, observations: Observations, rows: np.ndarray) -> None:
         if self.bound == "taylor" and not (model.likelihood.concave or model.likelihood.link == "identity"):
             raise TypeError(
                 f'SVI: bound="taylor" grows without limit for {type(model.likelihood).__name__}: its log density is '
                 "not concave in its mean. Use the default."
             )
         response = model.aggregation == "response" and model.likelihood.link != "identity"
-        if response and any(observations.support.wide):
+        support = observations.support if observations.task is None else observations.support[rows]
+        if response and any(support.wide):
             raise TypeError(
                 "SVI: the response can be aggregated over points only, but these supports have width. Use Bags, or "
                 'Polygons(..., method="sobol"), or aggregation="latent".'
             )
+
+
+def by_task(model: Any, observations: Observations) -> list[tuple[Any, np.ndarray]]:
+    """Each task of a model with the rows that observe it."""
+    if observations.task is None:
+        return [(model, np.arange(len(observations.y)))]
+    return [(model.of_task(t), np.flatnonzero(observations.task == t)) for t in range(len(model.likelihoods))]
 
 
 def warn_if_overdispersed(post: Posterior) -> None:

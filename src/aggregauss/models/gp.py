@@ -95,7 +95,7 @@ class GP(Parametric):
         if self.kernel is not None:
             self.kernel.check_dim(support.dim)
         self.mean.check_dim(support.dim)
-        self._check(observations)
+        check_task(observations, self.likelihood, self.aggregation)
         scaler = standardiser(support) if standardise else None
         if scaler is not None:
             observations = dataclasses.replace(observations, support=scaler(support))
@@ -106,6 +106,10 @@ class GP(Parametric):
         if scaler is None:
             return post
         return dataclasses.replace(post, scaler=scaler, observations=dataclasses.replace(observations, support=support))
+
+    def of_task(self, task: int) -> "GP":
+        """The model of one task: there is no other."""
+        return self
 
     @property
     def likelihoods(self) -> tuple[Likelihood, ...]:
@@ -126,19 +130,21 @@ class GP(Parametric):
             return Exact()
         return EP() if self.constraint is not None or isinstance(self.likelihood, LaplaceNoise) else SVI()
 
-    def _check(self, observations: Observations) -> None:
-        support, likelihood = observations.support, self.likelihood
-        is_mean = support.measure == "mean" or bool(np.allclose(support.mass, 1.0))
-        likelihood.check(observations.y, observations.counts, is_mean)
-        if likelihood.link != "identity" and self.aggregation == "latent" and not is_mean:
-            raise ValueError(
-                f'fit: with aggregation="latent" the {likelihood.link} link is put on the integral of the function, '
-                'which for totals grows with their mass. Use aggregation="response", or supports with measure="mean".'
-            )
-        if not isinstance(likelihood, Gaussian | LaplaceNoise) and observations.noise_variance.any():
-            raise ValueError(
-                f'fit: "noise_variance" is for Gaussian noise, but the likelihood is {type(likelihood).__name__}.'
-            )
+
+def check_task(observations: Observations, likelihood: Likelihood, aggregation: str) -> None:
+    """A sentence if the likelihood cannot have produced the observations."""
+    support = observations.support
+    is_mean = support.measure == "mean" or bool(np.allclose(support.mass, 1.0))
+    likelihood.check(observations.y, observations.counts, is_mean)
+    if likelihood.link != "identity" and aggregation == "latent" and not is_mean:
+        raise ValueError(
+            f'fit: with aggregation="latent" the {likelihood.link} link is put on the integral of the function, '
+            'which for totals grows with their mass. Use aggregation="response", or supports with measure="mean".'
+        )
+    if not isinstance(likelihood, Gaussian | LaplaceNoise) and observations.noise_variance.any():
+        raise ValueError(
+            f'fit: "noise_variance" is for Gaussian noise, but the likelihood is {type(likelihood).__name__}.'
+        )
 
 
 def _of_type(value: Any, kind: type, name: str, wanted: str) -> Any:

@@ -10,16 +10,18 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from aggregauss.archive import storable, write
-from aggregauss.checks import whole_number
+from aggregauss.checks import one_of, whole_number
 from aggregauss.inference.collapsed import Collapsed
 from aggregauss.inference.data import Data, Observations, observe
 from aggregauss.inference.exact import Exact
 from aggregauss.inference.landmarks import landmarks
 from aggregauss.inference.posterior import Kind, Posterior
 from aggregauss.inference.prediction import Prediction
+from aggregauss.inference.svi import SVI
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.latent.coregionalisation import Coregionalised, Levels, Mixing, with_channel, without_channel
 from aggregauss.likelihoods import Gaussian, Likelihood
+from aggregauss.models.gp import check_task
 from aggregauss.parameters import Parametric, fixed, parameters
 from aggregauss.supports.support import Support, concatenate
 
@@ -32,7 +34,8 @@ class MultiTaskGP(Parametric):
 
     `latents` are the kernels of the functions, `likelihoods` what is observed of each task, `rank` how many functions
     there are of each kernel (one number, or one for each kernel). Variances of the kernels are one unless they are
-    given, because the mixing has the units. Every task has supports of its own, of any kind.
+    given, because the mixing has the units. Every task has supports of its own, of any kind; `aggregation`, one for all
+    or `{task: ...}`, is as in `GP`.
 
     >>> import aggregauss as ag, numpy as np
     >>> t = np.linspace(0.0, 6.0, 25)
@@ -48,8 +51,16 @@ class MultiTaskGP(Parametric):
     mean: Levels
     likelihoods: tuple[Likelihood, ...]
     tasks: tuple[str, ...] = eqx.field(static=True)
+    aggregation: tuple[str, ...] = eqx.field(static=True)
 
-    def __init__(self, latents: Any, likelihoods: Mapping[str, Likelihood], *, rank: Any = 1):
+    def __init__(
+        self,
+        latents: Any,
+        likelihoods: Mapping[str, Likelihood],
+        *,
+        rank: Any = 1,
+        aggregation: str | Mapping[str, str] = "latent",
+    ):
         kernels = list(latents) if isinstance(latents, list | tuple) else [latents]
         if not kernels:
             raise ValueError('MultiTaskGP: "latents" is empty. Give at least one kernel, such as [RBF()].')
@@ -75,6 +86,10 @@ class MultiTaskGP(Parametric):
         self.mean = Levels(channels)
         self.likelihoods = tuple(likelihoods.values())
         self.tasks = tuple(str(task) for task in likelihoods)
+        given = dict.fromkeys(self.tasks, aggregation) if isinstance(aggregation, str) else aggregation
+        self._name_tasks(given, "aggregation")
+        each = [given.get(task, "latent") for task in self.tasks]
+        self.aggregation = tuple(one_of(a, ("latent", "response"), "MultiTaskGP", "aggregation") for a in each)
         self.marks = ()
 
     @property
@@ -92,6 +107,10 @@ class MultiTaskGP(Parametric):
         """B_q = W_q W_qᵀ of every kernel."""
         return tuple(np.asarray(m.matrix @ m.matrix.T) for m in self.mixing)
 
+    def of_task(self, task: int) -> "TaskView":
+        """The model of one task."""
+        return TaskView(self, task)
+
     def noise(self, data: Data) -> Float[Array, " n"]:
         """Variance of each observation under Gaussian noise."""
         each = jnp.stack([g.noise(data.scale, data.noise_variance) for g in self.likelihoods])  # pyright: ignore
@@ -108,21 +127,26 @@ class MultiTaskGP(Parametric):
         data: Mapping[str, tuple[Support, Any]],
         noise_variance: Mapping[str, Any] | None = None,
         *,
-        inference: Exact | Collapsed | None = None,
+        counts: Mapping[str, Any] | None = None,
+        inference: Exact | Collapsed | SVI | None = None,
         seed: int = 0,
         progress: bool = True,
     ) -> "MultiTaskPosterior":
         """The posterior given `{task: (supports, y)}`; the model itself is left unchanged.
 
-        `noise_variance`, for the tasks that it names, is known noise beside what a Gaussian likelihood learns.
+        `noise_variance`, for the tasks that it names, is known noise beside what a Gaussian likelihood learns; `counts`
+        are numbers of trials. `inference` defaults to `Exact()` if all noise is Gaussian, else to `SVI()`.
         """
-        observations = self._observe(data, noise_variance or {})
-        scheme = inference if inference is not None else Exact()
+        observations = self._observe(data, noise_variance or {}, counts or {})
+        gaussian = all(isinstance(g, Gaussian) for g in self.likelihoods)
+        scheme = inference if inference is not None else Exact() if gaussian else SVI()
         return MultiTaskPosterior(scheme.fit(self, observations, seed, progress))
 
-    def _observe(self, data: Mapping[str, tuple[Support, Any]], noise: Mapping[str, Any]) -> Observations:
-        self._name_tasks(data, "data")
-        self._name_tasks(noise, "noise_variance")
+    def _observe(
+        self, data: Mapping[str, tuple[Support, Any]], noise: Mapping[str, Any], counts: Mapping[str, Any]
+    ) -> Observations:
+        for given, name in ((data, "data"), (noise, "noise_variance"), (counts, "counts")):
+            self._name_tasks(given, name)
         if missing := [task for task in self.tasks if task not in data]:
             raise ValueError(f'fit: "data" must have every task of the model, but lacks "{missing[0]}".')
         parts = []
@@ -130,21 +154,21 @@ class MultiTaskGP(Parametric):
             if not isinstance(data[task], tuple | list) or len(data[task]) != 2:
                 raise TypeError(f'fit: the data of task "{task}" must be a pair (supports, y).')
             support, y = data[task]
-            one = observe(support, y, noise.get(task))
-            if len(one.y) == 0:
-                raise ValueError(f'fit: task "{task}" has no data. Give at least one observation, or leave it out.')
-            self.likelihoods[channel].check(one.y, None, support.measure == "mean" or bool(np.allclose(support.mass, 1)))
+            one = observe(support, y, noise.get(task), counts.get(task))
+            check_task(one, self.likelihoods[channel], self.aggregation[channel])
             parts.append(one)
         dims = {task: part.support.dim for task, part in zip(self.tasks, parts)}
         if len(set(dims.values())) > 1:
-            raise ValueError(f"fit: the supports of all tasks must have the same number of dimensions, but have {dims}.")
+            raise ValueError(
+                f"fit: the supports of all tasks must have the same number of dimensions, but have {dims}."
+            )
         for kernel in self.latents:
             kernel.check_dim(parts[0].support.dim)
         return Observations(
             concatenate([with_channel(part.support, c) for c, part in enumerate(parts)]),
             np.concatenate([part.y for part in parts]),
             np.concatenate([part.noise_variance for part in parts]),
-            None,
+            np.concatenate([np.ones(len(part.y)) if part.counts is None else part.counts for part in parts]),
             np.repeat(np.arange(len(parts)), [len(part.y) for part in parts]),
         )
 
@@ -167,7 +191,8 @@ class TaskView(Parametric):
     kernel = property(lambda self: self.joint.kernel)
     mean = property(lambda self: self.joint.mean)
     likelihood = property(lambda self: self.joint.likelihoods[self.channel])
-    constraint, aggregation = None, "latent"
+    aggregation = property(lambda self: self.joint.aggregation[self.channel])
+    constraint = None
 
 
 @storable
@@ -187,8 +212,10 @@ class MultiTaskPosterior:
         """Log marginal likelihood at the fitted parameters, or its approximation."""
         return self.joint.evidence
 
-    def predict(self, supports: Mapping[str, Support], kind: Kind | None = None) -> dict[str, Prediction]:
-        """Predictions for each task that is named, over any supports; `kind` as in `Posterior.predict`."""
+    def predict(
+        self, supports: Mapping[str, Support], kind: Kind | None = None, *, counts: Mapping[str, Any] | None = None
+    ) -> dict[str, Prediction]:
+        """Predictions for each task that is named, over any supports; `kind` and `counts` as in `Posterior.predict`."""
         if not isinstance(supports, Mapping):
             raise TypeError("predict: give a dictionary {task: supports}.")
         self.model._name_tasks(supports, "predict")
@@ -196,7 +223,7 @@ class MultiTaskPosterior:
         for task, support in supports.items():
             channel = self.model.tasks.index(task)
             view = dataclasses.replace(self.joint, model=TaskView(self.model, channel))
-            prediction = view.predict(with_channel(support, channel), kind)
+            prediction = view.predict(with_channel(support, channel), kind, counts=(counts or {}).get(task))
             found[task] = dataclasses.replace(prediction, support=support)
         return found
 
