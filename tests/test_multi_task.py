@@ -93,6 +93,53 @@ def test_collapsed_with_inducing_points_at_the_data_is_exact():
     np.testing.assert_allclose(second.variance, first.variance, rtol=1e-3)
 
 
+def test_the_optimum_of_svi_is_exact_for_gaussian_tasks():
+    model, data = _fixed([[1.0, -0.7, 0.4, 0.2]], rank=2), {"a": (BINS, TOTALS), "b": (ag.Points(X), Y)}
+    collapsed = model.fit(data, inference=ag.Collapsed(inducing=X, optimise=False), progress=False)
+    svi = model.fit(data, inference=ag.SVI(inducing=X, optimise=False, tolerance=1e-8), progress=False)
+    assert svi.evidence == pytest.approx(collapsed.evidence, abs=1e-4)
+    first, second = (post.predict({"a": TEST, "b": TEST}) for post in (collapsed, svi))
+    for task in "ab":
+        np.testing.assert_allclose(second[task].mean, first[task].mean, atol=1e-4)
+        np.testing.assert_allclose(second[task].variance, first[task].variance, rtol=1e-3)
+
+
+def test_counts_beside_measurements_share_nothing_if_the_mixing_says_so():
+    """Two latent functions, one for each task: the fits are those of two models."""
+    kernels = [ag.RBF(ag.fixed(1.2), ag.fixed(1.0)), ag.RBF(ag.fixed(0.8), ag.fixed(1.0))]
+    bags = ag.Bags(X, np.arange(14) // 5, np.full(14, 3.0), measure="total")
+    y = np.array([12.0, 30.0, 9.0])
+    model = ag.MultiTaskGP(
+        kernels,
+        {"cases": ag.Poisson(), "b": ag.Gaussian(ag.fixed(0.2))},
+        aggregation={"cases": "response"},
+    ).replace(
+        {
+            "mixing[0].weights": ag.fixed([0.9, 0.0]),
+            "mixing[1].weights": ag.fixed([0.0, 0.6]),
+            "mean.values": ag.fixed([0.3, -0.4]),
+        }
+    )
+    scheme = ag.SVI(inducing=X[::2], optimise=False, tolerance=1e-7)
+    post = model.fit({"cases": (bags, y), "b": (ag.Points(X), Y)}, inference=scheme, progress=False)
+    kernel, mean = ag.RBF(ag.fixed(1.2), ag.fixed(0.81)), ag.Constant(ag.fixed(0.3))
+    alone = ag.GP(kernel, ag.Poisson(), aggregation="response", mean=mean).fit(
+        bags, y, inference=scheme, progress=False
+    )
+    np.testing.assert_allclose(post.predict({"cases": bags})["cases"].mean, alone.predict(bags).mean, rtol=1e-3)
+    at = ag.Points([0.5, 4.4])
+    np.testing.assert_allclose(post.predict({"cases": at})["cases"].mean, alone.predict(at).mean, rtol=1e-3)
+
+
+def test_batches_hold_every_task_in_proportion():
+    from aggregauss.inference.groups import epoch_batches
+
+    task = np.repeat([0, 1], [90, 10])
+    batches = list(epoch_batches(100, 10, seed=0, epoch=3, task=task))
+    assert sorted(np.concatenate(batches)) == list(range(100))
+    assert {tuple(np.bincount(task[rows])) for rows in batches} == {(9, 1)}
+
+
 def test_aggregating_by_hand_is_what_the_support_does():
     """Σ w y of points observed without noise says what the bag's total says."""
     bags = ag.Bags(X, np.arange(14) // 5, RNG.uniform(0.5, 2.0, 14), measure="total")

@@ -11,9 +11,9 @@ from jaxtyping import Array, Float
 from aggregauss import linalg
 from aggregauss.inference.data import Observations
 from aggregauss.inference.sparse import JITTER, inducing_gram, mean_at
+from aggregauss.latent.coregionalisation import without_channel
 from aggregauss.likelihoods import Likelihood
 from aggregauss.likelihoods.links import Link, Square
-from aggregauss.latent.coregionalisation import without_channel
 from aggregauss.parameters import Parameter, learned, with_values
 from aggregauss.supports.layout import at_points
 
