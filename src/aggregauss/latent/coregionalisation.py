@@ -4,7 +4,7 @@ The number c of an output, its *channel*, is one more column of the inputs, the 
 
     Cov(f_c(x), f_c'(x')) = Σ_q B_q[c, c'] k_q(x, x'),        B_q = W_q W_qᵀ of rank R_q.
 
-The functions u_qr have channels too, after those of the outputs: there W_q goes on with rows of a unit matrix. So values
+The functions u_qr have channels too, after those of the outputs: there W_q goes on with unit rows. So values
 of u_qr at inducing points, and covariances of outputs with them, are values of the one kernel like any other.
 """
 

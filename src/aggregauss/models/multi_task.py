@@ -124,7 +124,7 @@ class MultiTaskGP(Parametric):
 
     def fit(
         self,
-        data: Mapping[str, tuple[Support, Any]],
+        data: Mapping[str, Any],
         noise_variance: Mapping[str, Any] | None = None,
         *,
         counts: Mapping[str, Any] | None = None,
@@ -142,9 +142,7 @@ class MultiTaskGP(Parametric):
         scheme = inference if inference is not None else Exact() if gaussian else SVI()
         return MultiTaskPosterior(scheme.fit(self, observations, seed, progress))
 
-    def _observe(
-        self, data: Mapping[str, tuple[Support, Any]], noise: Mapping[str, Any], counts: Mapping[str, Any]
-    ) -> Observations:
+    def _observe(self, data: Mapping[str, Any], noise: Mapping[str, Any], counts: Mapping[str, Any]) -> Observations:
         for given, name in ((data, "data"), (noise, "noise_variance"), (counts, "counts")):
             self._name_tasks(given, name)
         if missing := [task for task in self.tasks if task not in data]:
