@@ -31,13 +31,17 @@ from aggregauss.kernels import (  # noqa: E402
 from aggregauss.latent import Constant, LinearEffects, LinearMean, NonNegative, Zero  # noqa: E402
 from aggregauss.likelihoods import (  # noqa: E402
     Bernoulli,
+    Beta,
     Binomial,
+    Categorical,
     Exponential,
     GammaResponse,
     Gaussian,
+    HeteroscedasticGaussian,
     LaplaceNoise,
     NegativeBinomial,
     Poisson,
+    StudentT,
 )
 from aggregauss.models import GP, MultiTaskGP  # noqa: E402
 from aggregauss.parameters import fixed, param, parameters  # noqa: E402
@@ -67,8 +71,10 @@ __all__ = [
     "SVI",
     "Bags",
     "Bernoulli",
+    "Beta",
     "Binomial",
     "Boxes",
+    "Categorical",
     "Collapsed",
     "Constant",
     "ConstantKernel",
@@ -79,6 +85,7 @@ __all__ = [
     "GammaResponse",
     "Gaussian",
     "HalfNormal",
+    "HeteroscedasticGaussian",
     "Intervals",
     "InverseGamma",
     "LaplaceNoise",
@@ -106,6 +113,7 @@ __all__ = [
     "RangePrior",
     "RationalQuadratic",
     "SdPrior",
+    "StudentT",
     "Support",
     "White",
     "Zero",

@@ -34,6 +34,7 @@ from aggregauss.inference.sparse import (
     probe,
     row_quadratic,
 )
+from aggregauss.latent.coregionalisation import channels_on
 from aggregauss.likelihoods.sums import Sums
 
 DRAWS = 32  # of v, in pairs of opposite sign
@@ -53,6 +54,8 @@ def expected(model: Any, Z: Array, now: Prepared, group: Group, bound: str, key:
     model = model.of_task(group.task)
     linear = model.aggregation == "latent" or model.likelihood.link == "identity"
     rule: Callable[..., Array] = _aggregate_first if linear else _RULES[bound]
+    if model.likelihood.functions > 1:
+        rule = _aggregate_each
     return group.present * rule(model, Z, now, group, key)
 
 
@@ -64,6 +67,23 @@ def _aggregate_first(model: Any, Z: Array, now: Prepared, group: Group, key: Arr
     at = probe(model, Z, now, group)
     b = learned_variance(now, T) + pair_sum(group, at.open)
     return model.likelihood.expected_log_prob(group.seen, a, jnp.maximum(b, 0.0))
+
+
+def _aggregate_each(model: Any, Z: Array, now: Prepared, group: Group, key: Array) -> Float[Array, " b"]:
+    """The integrals of several functions over each support are jointly normal."""
+    each = range(model.likelihood.functions)
+    atoms, probes = ([channels_on(where, j) for j in each] for where in (group.atoms, group.probes))
+    K = [features(model, own, Z) for own in atoms]
+    m = [_total(group, group.weight * (mean_at(model, own) + k @ now.alpha)) for own, k in zip(atoms, K)]
+    T = [_total(group, group.weight[:, None] * k) @ now.whiten for k in K]
+    at = [features(model, own, Z) @ now.whiten for own in probes]
+
+    def covariance(j: int, k: int) -> Array:
+        left = model.kernel.block(probes[j], probes[k]) - at[j] @ jnp.swapaxes(at[k], -1, -2)
+        return jnp.sum((T[j] @ now.covariance) * T[k], axis=1) + pair_sum(group, left)
+
+    C = jnp.stack([jnp.stack([covariance(min(j, k), max(j, k)) for k in each], axis=-1) for j in each], axis=-2)
+    return model.likelihood.expected_jointly(group.seen, jnp.stack(m, axis=-1), C)
 
 
 def _linearised(model: Any, Z: Array, now: Prepared, group: Group, key: Array) -> Float[Array, " b"]:

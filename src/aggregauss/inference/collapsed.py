@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from aggregauss import linalg
 from aggregauss.inference.conditional import sparse_conditional
 from aggregauss.inference.data import Data, Observations
-from aggregauss.inference.optimise import maximise
+from aggregauss.inference.optimise import maximise, spread
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.sparse import JITTER, inducing_gram
 from aggregauss.inference.starts import starts
@@ -29,6 +29,7 @@ from aggregauss.latent.effects import with_effects
 from aggregauss.likelihoods import Gaussian
 from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.points import Points
+from aggregauss.supports.support import Support
 
 
 class Problem(eqx.Module):
@@ -62,7 +63,7 @@ class Collapsed:
         support = observations.support
         Z = model.inducing_points(self.inducing, support, seed)
         points = Points(Z) if len(Z) else None
-        problem = Problem(observations.on_device(), jnp.asarray(Z), None if points is None else layout(points))
+        problem = _problem(observations, points)
         fitted, runs = model, ()
         if self.optimise:
             begin = starts(model, observations, self.restarts, seed)
@@ -74,6 +75,16 @@ class Collapsed:
             raise FloatingPointError("Collapsed: the bound is not finite. Let Gaussian() learn a noise variance.")
         conditional = sparse_conditional(fitted, problem.Z, q, JITTER["float64"])
         return Posterior(fitted, observations, None, conditional, float(value), "Collapsed", runs, inducing=points)
+
+
+def parameter_spread(post: Posterior) -> np.ndarray:
+    """Covariance of the packed parameters around the fitted ones."""
+    return spread(bound, _problem(post.observations, post.inducing), post.model)
+
+
+def _problem(observations: Observations, inducing: Support | None) -> Problem:
+    Z = np.zeros((0, observations.support.dim)) if inducing is None else inducing.center
+    return Problem(observations.on_device(), jnp.asarray(Z), None if inducing is None else layout(inducing))
 
 
 def bound(model: Any, problem: Problem) -> Float[Array, ""]:

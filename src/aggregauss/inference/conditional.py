@@ -9,7 +9,7 @@ with Gaussian sites of precision τ it is that of I + diag(√τ) K diag(√τ) 
 q(u) = N(·, L Σ Lᵀ), L Lᵀ = Kzz, what q leaves uncertain comes back: + (Cᵀ R k(T, s))ᵀ (Cᵀ R k(T, s')) with C Cᵀ = Σ.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -77,6 +77,21 @@ def _blocks(support: Support, rows: int) -> Iterator[np.ndarray]:
             yield part[start : start + rows]
 
 
+def several_moments(
+    model: Any, train: Layout | None, state: Conditional, channels: Sequence[Support]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and covariances, shapes (n, P) and (n, P, P), of the same supports in several channels."""
+    means, covariances = [], []
+    for index in _blocks(channels[0], max(16, BLOCK // max(1, len(channels) * len(state.alpha)))):
+        size = 1 << max(4, (len(index) - 1).bit_length())
+        filled = np.concatenate([index, np.full(size - len(index), index[-1])])
+        own = [(layout(block), moments(block)) for block in (support[filled] for support in channels)]
+        mean, covariance = _condition_several(model, train, state, own)
+        means.append(np.asarray(mean)[: len(index)])
+        covariances.append(np.asarray(covariance)[: len(index)])
+    return np.concatenate(means), np.concatenate(covariances)
+
+
 def latent_joint(
     model: Any, train: Layout | None, state: Conditional, support: Support
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -135,6 +150,18 @@ def _condition(
     prior = diagonal(with_effects(model.kernel, model.mean), test)
     variance = prior - jnp.sum(V**2, axis=0) + jnp.sum(back**2, axis=0)
     return model.mean.integrate(where) + K @ state.alpha, jnp.maximum(variance, 0.0)
+
+
+@eqx.filter_jit
+def _condition_several(
+    model: Any, train: Layout | None, state: Conditional, channels: list[tuple[Layout, Moments]]
+) -> tuple[Array, Array]:
+    K = [_features(model, train, state, test, where) for test, where in channels]
+    V, back = (jnp.stack(x) for x in zip(*(_solves(state, k) for k in K)))
+    mean = [model.mean.integrate(where) + k @ state.alpha for (_, where), k in zip(channels, K)]
+    known = jnp.einsum("jmn,kmn->njk", V, V) - jnp.einsum("jmn,kmn->njk", back, back)
+    rows = [jnp.stack([diagonal(model.kernel, a, b) for b, _ in channels], axis=-1) for a, _ in channels]
+    return jnp.stack(mean, axis=-1), jnp.stack(rows, axis=-2) - known
 
 
 @eqx.filter_jit

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from aggregauss import linalg
 from aggregauss.inference.conditional import Conditional
 from aggregauss.inference.data import Data, Observations, refuse_duplicates
-from aggregauss.inference.optimise import maximise
+from aggregauss.inference.optimise import maximise, spread
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.starts import starts
 from aggregauss.kernels.covariance import gram, warn_if_coarse
@@ -56,6 +56,11 @@ class Exact:
                 "Gaussian() learn a noise variance."
             )
         return Posterior(fitted, observations, None, state, float(evidence), "Exact", runs)
+
+
+def parameter_spread(post: Posterior) -> np.ndarray:
+    """Covariance of the packed parameters around the fitted ones."""
+    return spread(log_evidence, post.observations.on_device(), post.model)
 
 
 def log_evidence(model: Any, data: Data) -> Float[Array, ""]:

@@ -78,6 +78,10 @@ class Prediction:
 
         Where the marginals are not normal, the draws have those marginals and the normal dependence (a copula).
         """
+        if self.mean.ndim == 2:
+            raise TypeError(
+                "sample: joint draws of classes are not known. Use the mean, which has their probabilities."
+            )
         key = jax.random.key(key) if isinstance(key, int) else key
         mean, covariance = self.joint()[0], self.covariance
         z = np.asarray(jax.random.normal(key, (n, len(mean))))
@@ -95,12 +99,15 @@ class Prediction:
         return self.marginals.quantile(np.clip(ndtr(draws / sd), 1e-12, 1 - 1e-12))
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
-        """A table with mean, standard deviation and the ends of the central intervals."""
+        """A table with mean, standard deviation and the ends of the central intervals; of classes, probabilities."""
         import pandas as pd
 
+        index = None if self.support.labels is None else pd.Index(self.support.labels)
+        if self.mean.ndim == 2:  # probabilities of classes
+            return pd.DataFrame(self.mean, index=index, columns=[f"class {c}" for c in range(self.mean.shape[1])])
         lower, upper = self.interval(level)
         columns = {"mean": self.mean, "std": self.std, "lower": lower, "upper": upper}
-        return pd.DataFrame(columns, index=None if self.support.labels is None else pd.Index(self.support.labels))
+        return pd.DataFrame(columns, index=index)
 
     def __len__(self) -> int:
         return len(self.support)

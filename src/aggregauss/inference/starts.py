@@ -12,7 +12,7 @@ from aggregauss import linalg
 from aggregauss.inference.data import Observations
 from aggregauss.inference.sparse import JITTER, inducing_gram, mean_at
 from aggregauss.latent.coregionalisation import without_channel
-from aggregauss.likelihoods import Likelihood
+from aggregauss.likelihoods import JointLikelihood, Likelihood
 from aggregauss.likelihoods.links import Link, Square
 from aggregauss.parameters import Parameter, learned, with_values
 from aggregauss.supports.layout import at_points
@@ -80,6 +80,11 @@ class TaskScales:
         assert task is not None
         own = [observations[np.flatnonzero(task == i)] for i in range(len(model.likelihoods))]
         self.own = [Scales(part, likelihood) for part, likelihood in zip(own, model.likelihoods)]
+        each = [
+            g.scales(part.y) if isinstance(g, JointLikelihood) else ([scale.level], [scale.spread])
+            for g, part, scale in zip(model.likelihoods, own, self.own)
+        ]
+        self.level, self.spread = (np.concatenate(x) for x in zip(*each))  # of every channel
         whole = dataclasses.replace(observations, support=without_channel(observations.support))
         self.shared = Scales(whole, model.likelihoods[0])
         self.shared.spread = 1.0  # the mixing has the units
@@ -90,10 +95,10 @@ class TaskScales:
             shape = (p.owner.channels, p.owner.rank)  # pyright: ignore[reportAttributeAccessIssue]
             own = np.random.default_rng(len(p.path)) if rng is None else rng
             share = own.normal(1.0, 0.5, shape) if rng is None else own.standard_normal(shape)
-            return jnp.asarray((np.sqrt([s.spread for s in self.own])[:, None] * share).ravel())
+            return jnp.asarray((np.sqrt(self.spread)[:, None] * share).ravel())
         if p.role == "level":
-            shake = np.zeros(len(self.own)) if rng is None else 0.5 * rng.standard_normal(len(self.own))
-            return jnp.asarray([s.level + z * np.sqrt(s.spread) for s, z in zip(self.own, shake)])
+            shake = 0.0 if rng is None else 0.5 * rng.standard_normal(len(self.level))
+            return jnp.asarray(self.level + shake * np.sqrt(self.spread))
         step = re.match(r"(likelihoods|latents)\[(\d+)\]", p.path)
         if step is None or step[1] == "latents":
             value = self.shared.typical(p, rng)

@@ -107,11 +107,11 @@ def cross(kernel: Kernel, A: Layout, B: Layout) -> Float[Array, "n m"]:
     return _merge(_pieces(kernel, A, B), A, B)
 
 
-def diagonal(kernel: Kernel, A: Layout) -> Float[Array, " n"]:
-    """The diagonal of cov(A, A)."""
+def diagonal(kernel: Kernel, A: Layout, B: Layout | None = None) -> Float[Array, " n"]:
+    """The diagonal of cov(A, A), or of cov(A, B) where B are supports of the same pieces."""
 
     def own(i: Array, j: Array) -> Array:
-        (a, u), (b, v) = A.take_pieces(i), A.take_pieces(j)
+        (a, u), (b, v) = A.take_pieces(i), (A if B is None else B).take_pieces(j)
         return jnp.einsum("kab,ka,kb->k", kernel.block(a, b), u, v)
 
     values = _over_pairs(own, A.siblings[0], A.siblings[1], A.center.shape[2] ** 2)

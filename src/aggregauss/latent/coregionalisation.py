@@ -132,6 +132,11 @@ def with_channel(support: Support, channel: int) -> Support:
     return dataclasses.replace(support, center=center, width=np.hstack([support.width, 0.0 * column]))
 
 
+def channels_on(atoms: Atoms, steps: int) -> Atoms:
+    """The same atoms in a later channel."""
+    return eqx.tree_at(lambda a: a.center, atoms, atoms.center.at[..., -1].add(steps))
+
+
 def without_channel(support: Support) -> Support:
     """The supports themselves."""
     return dataclasses.replace(support, center=support.center[:, :-1], width=support.width[:, :-1])

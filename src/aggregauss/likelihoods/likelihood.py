@@ -42,6 +42,11 @@ class Likelihood(Parametric):
     counts_trials: ClassVar[bool] = False  # whether `counts` in `fit` is a number of trials
 
     @property
+    def functions(self) -> int:
+        """How many latent functions an observation depends on."""
+        return 1
+
+    @property
     def concave(self) -> bool:
         """Whether log p(y | η) is concave in η, so that an expansion to second order has a maximum in the variance."""
         return False

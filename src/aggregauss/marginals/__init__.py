@@ -2,6 +2,7 @@
 
 from aggregauss.marginals import conditionals
 from aggregauss.marginals.chi_squared import SquaredMarginals, squared
+from aggregauss.marginals.classes import ClassMarginals
 from aggregauss.marginals.laplace import LaplaceMarginals
 from aggregauss.marginals.lognormal import LogNormalMarginals, log_normal
 from aggregauss.marginals.marginals import Marginals
@@ -12,6 +13,7 @@ from aggregauss.marginals.transformation import TransformedMarginals
 from aggregauss.marginals.truncated_normal import TruncatedMarginals, truncated
 
 __all__ = [
+    "ClassMarginals",
     "GaussianMarginals",
     "LaplaceMarginals",
     "LogNormalMarginals",

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import (
+    betainc,
     betaincc,
     betaln,
     gammainc,
@@ -17,6 +18,7 @@ from scipy.special import (
     gammaln,
     logsumexp,
     ndtr,
+    stdtr,
     wrightomega,
     xlog1py,
     xlogy,
@@ -27,6 +29,8 @@ from aggregauss.marginals.lognormal import LogNormalMarginals, log_normal
 from aggregauss.marginals.marginals import Marginals
 
 PEAK = np.linspace(-10, 10, 61)
+HERMITE, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+HERMITE_WEIGHTS = HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
 
 
 class Conditional(abc.ABC):
@@ -210,6 +214,107 @@ class Normal(Conditional):
 
 
 @dataclasses.dataclass(frozen=True)
+class NormalLogNormal(Conditional):
+    """N(η, e^u), u ~ N(location, spread²); by Gauss-Hermite quadrature in u."""
+
+    location: Number
+    spread: Number
+    counts = False
+
+    def cdf(self, x: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """E Φ((x - η) e^{-u/2})."""
+        return np.sum([w * ndtr((x - eta) / sd) for w, sd in self._scales()], axis=0)
+
+    def log_prob(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """log E φ((y - η) e^{-u/2}) e^{-u/2}."""
+        logs = [np.log(w) + log_normal_density((y - eta) / sd) - np.log(sd) for w, sd in self._scales()]
+        return np.asarray(logsumexp(logs, axis=0))
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """η."""
+        return eta
+
+    def variance(self, eta: np.ndarray) -> np.ndarray:
+        """E e^u, whatever η."""
+        return np.exp(self.location + 0.5 * np.square(self.spread)) + 0.0 * eta
+
+    def sample(self, eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A number."""
+        return rng.normal(eta, np.exp(0.5 * (self.location + self.spread * rng.standard_normal(np.shape(eta)))))
+
+    def _scales(self) -> list[tuple[float, np.ndarray]]:
+        """Weights and standard deviations."""
+        return [(float(w), np.exp(0.5 * (self.location + self.spread * z))) for z, w in zip(HERMITE, HERMITE_WEIGHTS)]
+
+
+@dataclasses.dataclass(frozen=True)
+class StudentT(Conditional):
+    """η + √noise t, t with so many degrees of freedom, more than two."""
+
+    noise: Number
+    degrees: Number
+    counts = False
+
+    def cdf(self, x: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """That of t."""
+        return stdtr(self.degrees, (x - eta) / np.sqrt(self.noise))
+
+    def log_prob(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """log Γ((ν+1)/2) / (Γ(ν/2) √(πν s)) - (ν+1)/2 log(1 + (y - η)² / (ν s))."""
+        v, s = self.degrees, self.noise
+        constant = gammaln((v + 1) / 2) - gammaln(v / 2) - 0.5 * np.log(np.pi * v * s)
+        return constant - 0.5 * (v + 1) * np.log1p((y - eta) ** 2 / (v * s))
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """η."""
+        return eta
+
+    def variance(self, eta: np.ndarray) -> np.ndarray:
+        """noise ν / (ν - 2), whatever η."""
+        return self.noise * self.degrees / (self.degrees - 2) + 0.0 * eta
+
+    def sample(self, eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A number."""
+        return eta + np.sqrt(self.noise) * rng.standard_t(self.degrees, np.shape(eta))
+
+
+@dataclasses.dataclass(frozen=True)
+class Beta(Conditional):
+    """Beta(φη, φ(1 - η)), φ the precision."""
+
+    precision: Number
+    counts = False
+
+    def cdf(self, x: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """The incomplete beta function."""
+        a, b = self._shapes(eta)
+        return betainc(a, b, np.clip(x, 0.0, 1.0))
+
+    def log_prob(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """(φη - 1) log y + (φ(1 - η) - 1) log(1 - y) - log B(φη, φ(1 - η))."""
+        a, b = self._shapes(eta)
+        inside = np.where((y > 0) & (y < 1), y, 0.5)
+        density = (a - 1) * np.log(inside) + (b - 1) * np.log1p(-inside) - betaln(a, b)
+        return np.where((y > 0) & (y < 1), density, -np.inf)
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """η."""
+        return eta
+
+    def variance(self, eta: np.ndarray) -> np.ndarray:
+        """η (1 - η) / (1 + φ)."""
+        return eta * (1 - eta) / (1 + self.precision)
+
+    def sample(self, eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A share."""
+        return rng.beta(*self._shapes(eta))
+
+    def _shapes(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        eta = np.clip(eta, 1e-12, 1 - 1e-12)
+        return self.precision * eta, self.precision * (1 - eta)
+
+
+@dataclasses.dataclass(frozen=True)
 class PoissonLogNormal(Conditional):
     """Poisson(η e^v), v ~ N(0, sd²) an effect of the region; by quadrature in v, unless a log-normal η absorbs it."""
 
@@ -258,11 +363,14 @@ class PoissonLogNormal(Conditional):
 
 KINDS: dict[str, type[Conditional]] = {
     "bernoulli": Binomial,
+    "beta": Beta,
     "binomial": Binomial,
     "exponential": Gamma,
     "gamma": Gamma,
     "negative_binomial": NegativeBinomial,
     "normal": Normal,
+    "normal_lognormal": NormalLogNormal,
     "poisson": Poisson,
     "poisson_lognormal": PoissonLogNormal,
+    "student_t": StudentT,
 }

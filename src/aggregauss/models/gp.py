@@ -66,6 +66,11 @@ class GP(Parametric):
         self.likelihood = _of_type(
             likelihood or Gaussian(), Likelihood, "likelihood", "a likelihood such as Gaussian()"
         )
+        if self.likelihood.functions > 1:
+            raise TypeError(
+                f"GP: {type(self.likelihood).__name__} needs {self.likelihood.functions} functions. Use "
+                'MultiTaskGP([RBF()], {"y": ...}).'
+            )
         self.mean = _of_type(mean or Zero(), Mean, "mean", "a mean function such as Constant()")
         self.constraint = constraint
         self.aggregation = one_of(aggregation, ("latent", "response"), "GP", "aggregation")

@@ -11,18 +11,20 @@ from jaxtyping import Array, Float
 
 from aggregauss.archive import storable, write
 from aggregauss.checks import one_of, whole_number
+from aggregauss.inference import collapsed, exact
 from aggregauss.inference.collapsed import Collapsed
+from aggregauss.inference.conditional import several_moments
 from aggregauss.inference.data import Data, Observations, observe
 from aggregauss.inference.exact import Exact
 from aggregauss.inference.landmarks import landmarks
-from aggregauss.inference.posterior import Kind, Posterior
+from aggregauss.inference.posterior import KINDS, Kind, Posterior
 from aggregauss.inference.prediction import Prediction
 from aggregauss.inference.svi import SVI
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.latent.coregionalisation import Coregionalised, Levels, Mixing, with_channel, without_channel
-from aggregauss.likelihoods import Gaussian, Likelihood
+from aggregauss.likelihoods import Gaussian, JointLikelihood, Likelihood
 from aggregauss.models.gp import check_task
-from aggregauss.parameters import Parametric, fixed, parameters
+from aggregauss.parameters import Parametric, fixed, pack, parameters, unpack
 from aggregauss.supports.support import Support, concatenate
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ class MultiTaskGP(Parametric):
             raise ValueError(
                 f'MultiTaskGP: "rank" must be one number or {len(kernels)}, one for each kernel, but has {len(ranks)}.'
             )
-        channels = len(likelihoods)
+        channels = sum(likelihood.functions for likelihood in likelihoods.values())
         self.latents = tuple(_unit_variance(kernel) for kernel in kernels)
         self.mixing = tuple(Mixing(channels, whole_number(r, "MultiTaskGP", "rank")) for r in ranks)
         self.mean = Levels(channels)
@@ -90,6 +92,12 @@ class MultiTaskGP(Parametric):
         self._name_tasks(given, "aggregation")
         each = [given.get(task, "latent") for task in self.tasks]
         self.aggregation = tuple(one_of(a, ("latent", "response"), "MultiTaskGP", "aggregation") for a in each)
+        for task, likelihood, how in zip(self.tasks, self.likelihoods, self.aggregation):
+            if isinstance(likelihood, JointLikelihood) and how == "response":
+                raise ValueError(
+                    f'MultiTaskGP: the functions of task "{task}" are averaged themselves. '
+                    'Use aggregation="latent" for it.'
+                )
         self.marks = ()
 
     @property
@@ -107,6 +115,12 @@ class MultiTaskGP(Parametric):
         """B_q = W_q W_qᵀ of every kernel."""
         return tuple(np.asarray(m.matrix @ m.matrix.T) for m in self.mixing)
 
+    @property
+    def channels(self) -> dict[str, range]:
+        """The functions of each task: one, or as many as its likelihood has."""
+        ends = np.cumsum([likelihood.functions for likelihood in self.likelihoods]).tolist()
+        return {t: range(end - g.functions, end) for t, g, end in zip(self.tasks, self.likelihoods, ends)}
+
     def of_task(self, task: int) -> "TaskView":
         """The model of one task."""
         return TaskView(self, task)
@@ -119,7 +133,7 @@ class MultiTaskGP(Parametric):
     def inducing_points(self, wanted: Any, support: Support, seed: int) -> np.ndarray:
         """The same places for every function u_qr, which is the channel in their last column."""
         Z = landmarks(wanted, without_channel(support), seed)
-        first, functions = len(self.tasks), self.kernel.functions
+        first, functions = self.kernel.channels, self.kernel.functions
         return np.concatenate([np.column_stack([Z, np.full(len(Z), first + j)]) for j in range(functions)])
 
     def fit(
@@ -148,12 +162,12 @@ class MultiTaskGP(Parametric):
         if missing := [task for task in self.tasks if task not in data]:
             raise ValueError(f'fit: "data" must have every task of the model, but lacks "{missing[0]}".')
         parts = []
-        for channel, task in enumerate(self.tasks):
+        for number, task in enumerate(self.tasks):
             if not isinstance(data[task], tuple | list) or len(data[task]) != 2:
                 raise TypeError(f'fit: the data of task "{task}" must be a pair (supports, y).')
             support, y = data[task]
             one = observe(support, y, noise.get(task), counts.get(task))
-            check_task(one, self.likelihoods[channel], self.aggregation[channel])
+            check_task(one, self.likelihoods[number], self.aggregation[number])
             parts.append(one)
         dims = {task: part.support.dim for task, part in zip(self.tasks, parts)}
         if len(set(dims.values())) > 1:
@@ -163,7 +177,7 @@ class MultiTaskGP(Parametric):
         for kernel in self.latents:
             kernel.check_dim(parts[0].support.dim)
         return Observations(
-            concatenate([with_channel(part.support, c) for c, part in enumerate(parts)]),
+            concatenate([with_channel(part.support, self.channels[t][0]) for t, part in zip(self.tasks, parts)]),
             np.concatenate([part.y for part in parts]),
             np.concatenate([part.noise_variance for part in parts]),
             np.concatenate([np.ones(len(part.y)) if part.counts is None else part.counts for part in parts]),
@@ -181,15 +195,15 @@ class TaskView(Parametric):
     """One task of a model, as what predicts it sees it."""
 
     joint: MultiTaskGP
-    channel: int = eqx.field(static=True)
+    number: int = eqx.field(static=True)
 
-    def __init__(self, joint: MultiTaskGP, channel: int):
-        self.joint, self.channel, self.marks = joint, channel, ()
+    def __init__(self, joint: MultiTaskGP, number: int):
+        self.joint, self.number, self.marks = joint, number, ()
 
     kernel = property(lambda self: self.joint.kernel)
     mean = property(lambda self: self.joint.mean)
-    likelihood = property(lambda self: self.joint.likelihoods[self.channel])
-    aggregation = property(lambda self: self.joint.aggregation[self.channel])
+    likelihood = property(lambda self: self.joint.likelihoods[self.number])
+    aggregation = property(lambda self: self.joint.aggregation[self.number])
     constraint = None
 
 
@@ -217,21 +231,75 @@ class MultiTaskPosterior:
         if not isinstance(supports, Mapping):
             raise TypeError("predict: give a dictionary {task: supports}.")
         self.model._name_tasks(supports, "predict")
-        found = {}
-        for task, support in supports.items():
-            channel = self.model.tasks.index(task)
-            view = dataclasses.replace(self.joint, model=TaskView(self.model, channel))
-            prediction = view.predict(with_channel(support, channel), kind, counts=(counts or {}).get(task))
-            found[task] = dataclasses.replace(prediction, support=support)
-        return found
+        trials = counts or {}
+        return {task: self._predict(task, support, kind, trials.get(task)) for task, support in supports.items()}
 
-    def correlations(self) -> "pd.DataFrame":
-        """Correlations of the tasks at one place."""
+    def functions(self, supports: Mapping[str, Support]) -> dict[str, tuple[Prediction, ...]]:
+        """Every latent function of the tasks that are named, such as the mean and the log variance of a heteroscedastic
+        one."""
+        self.model._name_tasks(supports, "functions")
+        return {
+            task: tuple(self._of_channel(task, c, support, "latent", None) for c in self.model.channels[task])
+            for task, support in supports.items()
+        }
+
+    def _predict(self, task: str, support: Support, kind: Kind | None, counts: Any) -> Prediction:
+        channels = self.model.channels[task]
+        likelihood = self.model.likelihoods[self.model.tasks.index(task)]
+        first = self._of_channel(task, channels[0], support, "latent" if len(channels) > 1 else kind, counts)
+        if not isinstance(likelihood, JointLikelihood) or kind == "latent":
+            return first
+        wanted: Kind = one_of("response" if kind is None else kind, KINDS, "predict", "kind")
+        moments = self._jointly([with_channel(support, c) for c in channels])
+        make = likelihood.response_jointly if wanted == "response" else likelihood.observation_jointly
+        return dataclasses.replace(first, marginals=make(*moments), kind=wanted)
+
+    def _of_channel(self, task: str, channel: int, support: Support, kind: Kind | None, counts: Any) -> Prediction:
+        view = dataclasses.replace(self.joint, model=TaskView(self.model, self.model.tasks.index(task)))
+        prediction = view.predict(with_channel(support, channel), kind, counts=counts)
+        return dataclasses.replace(prediction, support=support)
+
+    def _jointly(self, channels: list[Support]) -> tuple[np.ndarray, np.ndarray]:
+        """Means and covariances of several functions over the same supports, hyper-parameters integrated out."""
+        post = self.joint
+        known = [(part.weight, unpack(post.model, jnp.asarray(part.vector)), part.conditional) for part in post.mixture]
+        parts = known or [(1.0, post.model, post.conditional)]
+        weights = np.array([weight for weight, _, _ in parts])
+        each = [several_moments(model, post._training, state, channels) for _, model, state in parts]
+        means, covariances = (np.stack(x) for x in zip(*each))
+        mean = np.tensordot(weights, means, 1)
+        away = means - mean
+        between = np.einsum("w,wnj,wnk->njk", weights, away, away)
+        return mean, np.tensordot(weights, covariances, 1) + between
+
+    def correlations(self, level: float = 0.95) -> "pd.DataFrame":
+        """Correlations of every two tasks at one place, with intervals of the given probability.
+
+        They are correlations of the functions, Σ_q B_q over its diagonal. Intervals come from draws of the parameters
+        around their fitted values, as the curvature of the evidence has them; after minibatches that is not known.
+        """
         import pandas as pd
 
-        total = sum(self.model.coregionalisation)
-        sd = np.sqrt(np.diag(total))
-        return pd.DataFrame(total / np.outer(sd, sd), index=self.model.tasks, columns=self.model.tasks)
+        names = [t if j == 0 else f"{t}[{j}]" for t, own in self.model.channels.items() for j in range(len(own))]
+        pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
+        draws = np.stack([_correlation(unpack(self.model, jnp.asarray(v))) for v in self._plausible()])
+        ends = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        fitted = _correlation(self.model)
+        rows = [[fitted[p], ends[0][p], ends[1][p]] for p in pairs]
+        index = pd.MultiIndex.from_tuples([(names[i], names[j]) for i, j in pairs], names=["task", "other"])
+        return pd.DataFrame(rows, index=index, columns=["correlation", "lower", "upper"])
+
+    def _plausible(self, draws: int = 400) -> np.ndarray:
+        """Draws of the packed parameters."""
+        post, vector = self.joint, np.asarray(pack(self.model))
+        covariance = post.parameter_covariance
+        if covariance is None and post.scheme == "SVI":
+            return np.full((1, len(vector)), np.nan)
+        if covariance is None:
+            covariance = (exact if post.scheme == "Exact" else collapsed).parameter_spread(post)
+        values, vectors = np.linalg.eigh(covariance)
+        z = np.random.default_rng(0).standard_normal((draws, len(vector)))
+        return vector + z @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
 
     def summary(self) -> "pd.DataFrame":
         """The parameters, as in `Posterior.summary`."""
@@ -240,6 +308,12 @@ class MultiTaskPosterior:
     def save(self, path: Any) -> None:
         """Write to one file; read it with `aggregauss.load`."""
         write(path, self)
+
+
+def _correlation(model: MultiTaskGP) -> np.ndarray:
+    total = sum(model.coregionalisation)
+    sd = np.sqrt(np.diag(total))
+    return total / np.outer(sd, sd)
 
 
 def _unit_variance(kernel: Kernel) -> Kernel:
