@@ -161,7 +161,7 @@ def test_a_fine_task_sharpens_a_coarse_one():
     joint = both.fit({**data, "b": (ag.Points(t), 3 * np.sin(t))}, progress=False)
     errors = [np.mean((p.predict({"a": ag.Points(t)})["a"].mean - np.sin(t)) ** 2) for p in (alone, joint)]
     assert errors[1] < 0.1 * errors[0]
-    assert joint.correlations().loc["a", "b"] == pytest.approx(1.0)
+    assert joint.correlations().loc[("a", "b"), "correlation"] == pytest.approx(1.0)
 
 
 def test_a_posterior_comes_back_from_its_file(tmp_path):
@@ -206,3 +206,19 @@ def test_bad_input_is_one_sentence(case):
     attempt, error, words = BAD[case]
     with pytest.raises(error, match=words):
         attempt()
+
+
+def test_correlations_have_intervals_that_shrink_with_data():
+    rng, widths = np.random.default_rng(3), []
+    for n in (20, 120):
+        x = np.sort(rng.uniform(0, 6 * n / 20, n))
+        K = np.exp(-0.5 * (x[:, None] - x) ** 2) + 1e-8 * np.eye(n)
+        u = np.linalg.cholesky(K) @ rng.standard_normal((n, 2))
+        y = {"a": u[:, 0], "b": 0.8 * u[:, 0] + 0.6 * u[:, 1]}
+        model = ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian(), "b": ag.Gaussian()}, rank=2)
+        data = {t: (ag.Points(x), v + 0.1 * rng.standard_normal(n)) for t, v in y.items()}
+        row = model.fit(data, inference=ag.Exact(restarts=1), progress=False).correlations().loc[("a", "b")]
+        assert row["lower"] < row["correlation"] < row["upper"]
+        assert row["lower"] < 0.8 < row["upper"]
+        widths.append(row["upper"] - row["lower"])
+    assert widths[1] < widths[0]

@@ -4,11 +4,12 @@ from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import betaln
+from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
 from aggregauss.likelihoods.binomial import EDGE
-from aggregauss.likelihoods.likelihood import Likelihood, Values
+from aggregauss.likelihoods.likelihood import Likelihood, Seen, Values
+from aggregauss.likelihoods.links import expectation_at_once
 from aggregauss.marginals import Marginals, observed
 from aggregauss.parameters import parameter
 
@@ -33,7 +34,11 @@ class Beta(Likelihood):
         phi = self.precision.astype(eta.dtype)
         eta = jnp.clip(eta, EDGE, 1.0 - EDGE)
         a, b = phi * eta, phi * (1.0 - eta)
-        return (a - 1.0) * jnp.log(y) + (b - 1.0) * jnp.log1p(-y) - betaln(a, b)
+        return (a - 1.0) * jnp.log(y) + (b - 1.0) * jnp.log1p(-y) + gammaln(phi) - gammaln(a) - gammaln(b)
+
+    def expected_log_prob(self, seen: Seen, a: Values, b: Values) -> Values:
+        """By quadrature."""
+        return expectation_at_once(lambda v: self.log_density(seen, self.g.forward(v)), a, b)
 
     def observation(self, response: Marginals, scale: np.ndarray, size: np.ndarray) -> Marginals:
         """A new share."""

@@ -83,8 +83,8 @@ def _with_zero(f: Float[Array, "*n p"]) -> Float[Array, "*n c"]:
 
 
 def _draws(m: Float[Array, "n p"], C: Float[Array, "n p p"], nodes: Float[Array, "s p"]) -> Float[Array, "n s p"]:
-    size = jnp.maximum(jnp.trace(C, axis1=1, axis2=2), 1e-6)[:, None, None]
-    L = jnp.linalg.cholesky(C + 10 * jnp.finfo(m.dtype).eps * size * jnp.eye(m.shape[1], dtype=m.dtype))
+    size = 10 * jnp.finfo(m.dtype).eps * jnp.maximum(jnp.trace(C, axis1=1, axis2=2), 1e-6)
+    L = jnp.linalg.cholesky(C + size[:, None, None] * jnp.eye(m.shape[1], dtype=m.dtype)[None])
     return m[:, None, :] + jnp.einsum("sp,nqp->nsq", nodes, L)
 
 

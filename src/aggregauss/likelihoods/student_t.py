@@ -7,7 +7,8 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
-from aggregauss.likelihoods.likelihood import Likelihood, Values
+from aggregauss.likelihoods.likelihood import Likelihood, Seen, Values
+from aggregauss.likelihoods.links import expectation_at_once
 from aggregauss.marginals import Marginals, observed
 from aggregauss.parameters import param, parameter
 
@@ -34,6 +35,10 @@ class StudentT(Likelihood):
         v, s2 = self.degrees.astype(eta.dtype), self.variance.astype(eta.dtype)
         constant = gammaln((v + 1) / 2) - gammaln(v / 2) - 0.5 * jnp.log(jnp.pi * v * s2)
         return constant - 0.5 * (v + 1) * jnp.log1p((y - eta) ** 2 / (v * s2))
+
+    def expected_log_prob(self, seen: Seen, a: Values, b: Values) -> Values:
+        """By quadrature."""
+        return expectation_at_once(lambda v: self.log_density(seen, self.g.forward(v)), a, b)
 
     def observation(self, response: Marginals, scale: np.ndarray, size: np.ndarray) -> Marginals:
         """The response with noise beside."""
