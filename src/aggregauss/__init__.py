@@ -43,7 +43,7 @@ from aggregauss.likelihoods import (  # noqa: E402
     Poisson,
     StudentT,
 )
-from aggregauss.models import GP, MultiTaskGP  # noqa: E402
+from aggregauss.models import GP, MultiTaskGP, RegressionNetwork  # noqa: E402
 from aggregauss.parameters import fixed, param, parameters  # noqa: E402
 from aggregauss.priors import Gamma, HalfNormal, InverseGamma, LogNormal, Normal, RangePrior, SdPrior  # noqa: E402
 from aggregauss.supports import (  # noqa: E402
@@ -112,6 +112,7 @@ __all__ = [
     "Product",
     "RangePrior",
     "RationalQuadratic",
+    "RegressionNetwork",
     "SdPrior",
     "StudentT",
     "Support",

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from aggregauss.inference.products import product_moments
 from aggregauss.inference.sparse import (
     Group,
     Prepared,
@@ -56,6 +57,8 @@ def expected(model: Any, Z: Array, now: Prepared, group: Group, bound: str, key:
     rule: Callable[..., Array] = _aggregate_first if linear else _RULES[bound]
     if model.likelihood.functions > 1:
         rule = _aggregate_each
+    if getattr(model, "varies", False):
+        rule = _products
     return group.present * rule(model, Z, now, group, key)
 
 
@@ -84,6 +87,12 @@ def _aggregate_each(model: Any, Z: Array, now: Prepared, group: Group, key: Arra
 
     C = jnp.stack([jnp.stack([covariance(min(j, k), max(j, k)) for k in each], axis=-1) for j in each], axis=-2)
     return model.likelihood.expected_jointly(group.seen, jnp.stack(m, axis=-1), C)
+
+
+def _products(model: Any, Z: Array, now: Prepared, group: Group, key: Array) -> Float[Array, " b"]:
+    """Integrals of Σ_r W_r u_r, as if they were normal."""
+    a, b = product_moments(model, Z, now, group)
+    return model.likelihood.expected_log_prob(group.seen, a, b)
 
 
 def _linearised(model: Any, Z: Array, now: Prepared, group: Group, key: Array) -> Float[Array, " b"]:

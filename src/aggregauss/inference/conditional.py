@@ -9,7 +9,7 @@ with Gaussian sites of precision τ it is that of I + diag(√τ) K diag(√τ) 
 q(u) = N(·, L Σ Lᵀ), L Lᵀ = Kzz, what q leaves uncertain comes back: + (Cᵀ R k(T, s))ᵀ (Cᵀ R k(T, s')) with C Cᵀ = Σ.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -31,6 +31,7 @@ from aggregauss.latent.means import Moments, moments
 from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.support import Support
 
+Rule = Callable[[Any, Array, Prepared, Group], tuple[Array, Array]]
 BLOCK = 1 << 22  # entries of k(s, T) held at once
 ATOMS = 1 << 18  # atoms of supports that are predicted together
 PROBES = 128  # individuals of a bag whose covariances stand for all
@@ -100,15 +101,17 @@ def latent_joint(
     return np.asarray(mean), np.asarray(covariance)
 
 
-def aggregate_moments(model: Any, Z: Array, state: Conditional, support: Support) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of Σ_i w_i g(f(x_i)) over each bag."""
+def aggregate_moments(
+    model: Any, Z: Array, state: Conditional, support: Support, of: Rule = response_moments
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of Σ_i w_i g(f(x_i)) over each bag, or of what another rule makes of it."""
     n = len(support)
     target = Observations(support, np.ones(n), np.zeros(n))
     shape = choose_shape(support.atom_counts, n, len(state.alpha), PROBES, np.dtype(float))
     now = _prepared(state)
     mean, variance = np.zeros(n), np.zeros(n)
     for rows, group in groups(target, np.arange(n), shape, np.random.default_rng(0)):
-        first, second = _response(model, Z, now, group)
+        first, second = _by_rule(of, model, Z, now, group)
         mean[rows], variance[rows] = np.asarray(first)[: len(rows)], np.asarray(second)[: len(rows)]
     return mean, variance
 
@@ -182,5 +185,5 @@ def _prepared(state: Conditional) -> Prepared:
 
 
 @eqx.filter_jit
-def _response(model: Any, Z: Array, now: Prepared, group: Group) -> tuple[Array, Array]:
-    return response_moments(model, Z, now, group)
+def _by_rule(of: Rule, model: Any, Z: Array, now: Prepared, group: Group) -> tuple[Array, Array]:
+    return of(model, Z, now, group)

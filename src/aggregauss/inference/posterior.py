@@ -24,6 +24,7 @@ from aggregauss.inference.conditional import (
 from aggregauss.inference.data import Observations
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.prediction import Prediction
+from aggregauss.inference.products import product_moments
 from aggregauss.likelihoods.links import Link
 from aggregauss.marginals import GaussianMarginals, Marginals, truncated
 from aggregauss.parameters import pack, parameters, unpack
@@ -223,10 +224,16 @@ class Posterior:
         return mean, np.tensordot(weights, spreads, 1) + between
 
     def _moments(self, support: Support) -> tuple[np.ndarray, np.ndarray]:
+        if getattr(self.model, "varies", False):
+            assert self.inducing is not None
+            Z = jnp.asarray(self.inducing.center)
+            return self._mixed(lambda model, state: aggregate_moments(model, Z, state, support, product_moments))
         return self._mixed(lambda model, state: latent_moments(model, self._training, state, support))
 
     def _joint(self, support: Callable[[], Support]) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
         def joint() -> tuple[np.ndarray, np.ndarray]:
+            if getattr(self.model, "varies", False):
+                raise TypeError("predict: joint distributions of products of functions are not known.")
             where = support()
             return self._mixed(lambda model, state: latent_joint(model, self._training, state, where))
 

@@ -2,5 +2,6 @@
 
 from aggregauss.models.gp import GP
 from aggregauss.models.multi_task import MultiTaskGP
+from aggregauss.models.regression_network import RegressionNetwork
 
-__all__ = ["GP", "MultiTaskGP"]
+__all__ = ["GP", "MultiTaskGP", "RegressionNetwork"]

@@ -125,6 +125,10 @@ class MultiTaskGP(Parametric):
         """The model of one task."""
         return TaskView(self, task)
 
+    def places(self, support: Support) -> Support:
+        """The supports as inference needs them."""
+        return support
+
     def noise(self, data: Data) -> Float[Array, " n"]:
         """Variance of each observation under Gaussian noise."""
         each = jnp.stack([g.noise(data.scale, data.noise_variance) for g in self.likelihoods])  # pyright: ignore
@@ -167,6 +171,7 @@ class MultiTaskGP(Parametric):
                 raise TypeError(f'fit: the data of task "{task}" must be a pair (supports, y).')
             support, y = data[task]
             one = observe(support, y, noise.get(task), counts.get(task))
+            one = dataclasses.replace(one, support=self.places(one.support))
             check_task(one, self.likelihoods[number], self.aggregation[number])
             parts.append(one)
         dims = {task: part.support.dim for task, part in zip(self.tasks, parts)}
@@ -255,8 +260,17 @@ class MultiTaskPosterior:
         return dataclasses.replace(first, marginals=make(*moments), kind=wanted)
 
     def _of_channel(self, task: str, channel: int, support: Support, kind: Kind | None, counts: Any) -> Prediction:
-        view = dataclasses.replace(self.joint, model=TaskView(self.model, self.model.tasks.index(task)))
-        prediction = view.predict(with_channel(support, channel), kind, counts=counts)
+        if not isinstance(support, Support):
+            raise TypeError(
+                f'predict: the supports of task "{task}" must be supports, but are {type(support).__name__}.'
+            )
+        if support.dim + 1 != self.joint.observations.support.dim:
+            raise ValueError(
+                f'predict: the supports of task "{task}" must have {self.joint.observations.support.dim - 1} '
+                f"dimension(s) like the training data, but have {support.dim}."
+            )
+        view = dataclasses.replace(self.joint, model=self.model.of_task(self.model.tasks.index(task)))
+        prediction = view.predict(with_channel(self.model.places(support), channel), kind, counts=counts)
         return dataclasses.replace(prediction, support=support)
 
     def _jointly(self, channels: list[Support]) -> tuple[np.ndarray, np.ndarray]:
