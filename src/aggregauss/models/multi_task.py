@@ -261,9 +261,7 @@ class MultiTaskPosterior:
 
     def _of_channel(self, task: str, channel: int, support: Support, kind: Kind | None, counts: Any) -> Prediction:
         if not isinstance(support, Support):
-            raise TypeError(
-                f'predict: the supports of task "{task}" must be supports, but are {type(support).__name__}.'
-            )
+            raise TypeError(f'predict: task "{task}" must have supports, but has {type(support).__name__}.')
         if support.dim + 1 != self.joint.observations.support.dim:
             raise ValueError(
                 f'predict: the supports of task "{task}" must have {self.joint.observations.support.dim - 1} '

@@ -37,7 +37,7 @@ class RegressionNetwork(MultiTaskGP):
 
     varying: Kernel
 
-    def __init__(self, latents: Any, likelihoods: Mapping[str, Likelihood], *, varying: Kernel, rank: Any = 1):
+    def __init__(self, latents: Any, likelihoods: Mapping[str, Likelihood], *, varying: Any, rank: Any = 1):
         super().__init__(latents, likelihoods, rank=rank)
         if not isinstance(varying, Kernel):
             raise TypeError(f'RegressionNetwork: "varying" must be a kernel, but got {type(varying).__name__}.')
@@ -91,6 +91,9 @@ class NetworkView(TaskView):
     """One task of a network, as inference and predictions see it."""
 
     varies = True
+
+    def __init__(self, joint: MultiTaskGP, number: int):
+        super().__init__(joint, number)
 
     @property
     def weights(self) -> Float[Array, " functions"]:
