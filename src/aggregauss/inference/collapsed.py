@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from aggregauss import linalg
-from aggregauss.inference.conditional import sparse_conditional
+from aggregauss.inference.conditional import Conditional, sparse_conditional
 from aggregauss.inference.data import Data, Observations
-from aggregauss.inference.optimise import maximise, spread
+from aggregauss.inference.optimise import maximise, open_parameters
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.sparse import JITTER, inducing_gram
 from aggregauss.inference.starts import starts
@@ -29,7 +29,6 @@ from aggregauss.latent.effects import with_effects
 from aggregauss.likelihoods import Gaussian
 from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.points import Points
-from aggregauss.supports.support import Support
 
 
 class Problem(eqx.Module):
@@ -44,7 +43,7 @@ class Problem(eqx.Module):
 class Collapsed:
     """Closed-form optimal q over inducing points under Gaussian noise; hyper-parameters by L-BFGS on the bound.
 
-    `inducing` as for `SVI`. Cost: n m² for each evaluation, and the pairs of individuals within each support.
+    `inducing` as for `SVI`, `integrate` as for `Exact`. Cost: n m² for each evaluation, and the pairs of individuals within each support.
     """
 
     inducing: Any = None
@@ -52,6 +51,7 @@ class Collapsed:
     max_iterations: int = 500
     tolerance: float = 1e-9
     optimise: bool = True
+    integrate: bool = False
 
     def fit(self, model: Any, observations: Observations, seed: int = 0, progress: bool = True) -> Posterior:
         """The posterior of `model` given `observations`."""
@@ -63,7 +63,7 @@ class Collapsed:
         support = observations.support
         Z = model.inducing_points(self.inducing, support, seed)
         points = Points(Z) if len(Z) else None
-        problem = _problem(observations, points)
+        problem = Problem(observations.on_device(), jnp.asarray(Z), None if points is None else layout(points))
         fitted, runs = model, ()
         if self.optimise:
             begin = starts(model, observations, self.restarts, seed)
@@ -71,20 +71,16 @@ class Collapsed:
                 bound, problem, begin, max_iterations=self.max_iterations, tolerance=self.tolerance, progress=progress
             )
         value, q = _solve(fitted, problem)
+
+        def conditional(model: Any) -> Conditional:
+            return sparse_conditional(model, problem.Z, _solve(model, problem)[1], JITTER["float64"])
+
         if not np.isfinite(value):
             raise FloatingPointError("Collapsed: the bound is not finite. Let Gaussian() learn a noise variance.")
-        conditional = sparse_conditional(fitted, problem.Z, q, JITTER["float64"])
-        return Posterior(fitted, observations, None, conditional, float(value), "Collapsed", runs, inducing=points)
-
-
-def parameter_spread(post: Posterior) -> np.ndarray:
-    """Covariance of the packed parameters around the fitted ones."""
-    return spread(bound, _problem(post.observations, post.inducing), post.model)
-
-
-def _problem(observations: Observations, inducing: Support | None) -> Problem:
-    Z = np.zeros((0, observations.support.dim)) if inducing is None else inducing.center
-    return Problem(observations.on_device(), jnp.asarray(Z), None if inducing is None else layout(inducing))
+        state = sparse_conditional(fitted, problem.Z, q, JITTER["float64"])
+        post = Posterior(fitted, observations, None, state, float(value), "Collapsed", runs, inducing=points)
+        near = open_parameters(bound, problem, fitted) if self.integrate else None
+        return post if near is None else post.mixed_over(near, conditional)
 
 
 def bound(model: Any, problem: Problem) -> Float[Array, ""]:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from aggregauss import linalg
 from aggregauss.inference.conditional import Conditional
 from aggregauss.inference.data import Data, Observations, refuse_duplicates
-from aggregauss.inference.optimise import maximise, spread
+from aggregauss.inference.optimise import maximise, open_parameters
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.starts import starts
 from aggregauss.kernels.covariance import gram, warn_if_coarse
@@ -24,14 +24,16 @@ from aggregauss.likelihoods import Gaussian
 class Exact:
     """Closed-form posterior; hyper-parameters by L-BFGS on the log marginal likelihood plus log priors.
 
-    `restarts` random starts are tried beside the model's own values; `optimise=False` keeps those values. Cost: n³ for
-    each evaluation, so up to about 5,000 observations.
+    `restarts` random starts are tried beside the model's own values; `optimise=False` keeps those values.
+    `integrate=True` makes the posterior a mixture over hyper-parameters that fit about as well, so that intervals also
+    say how little the data may know about them. Cost: n³ for each evaluation, so up to about 5,000 observations.
     """
 
     restarts: int = 4
     max_iterations: int = 500
     tolerance: float = 1e-10
     optimise: bool = True
+    integrate: bool = False
 
     def fit(self, model: Any, observations: Observations, seed: int = 0, progress: bool = True) -> Posterior:
         """The posterior of `model` given `observations`."""
@@ -55,12 +57,9 @@ class Exact:
                 "Exact: the covariance of the observations is not positive definite. Give noise_variance, or let "
                 "Gaussian() learn a noise variance."
             )
-        return Posterior(fitted, observations, None, state, float(evidence), "Exact", runs)
-
-
-def parameter_spread(post: Posterior) -> np.ndarray:
-    """Covariance of the packed parameters around the fitted ones."""
-    return spread(log_evidence, post.observations.on_device(), post.model)
+        post = Posterior(fitted, observations, None, state, float(evidence), "Exact", runs)
+        near = open_parameters(log_evidence, data, fitted) if self.integrate else None
+        return post if near is None else post.mixed_over(near, lambda model: _solve(model, data)[0])
 
 
 def log_evidence(model: Any, data: Data) -> Float[Array, ""]:

@@ -12,11 +12,11 @@ from jaxtyping import Array, Float
 from tqdm.auto import tqdm
 
 from aggregauss.archive import storable
-from aggregauss.parameters import Parameter, bounds, learned, log_prior, pack, settled, unpack
+from aggregauss.inference.hyperparameters import Around, around
+from aggregauss.parameters import bounds, log_prior, pack, settled, unpack
 
 M = TypeVar("M")
 Objective = Callable[[Any, Any], Float[Array, ""]]
-STEP, OPEN = 1e-3, 1e-2  # of differences; curvature, in units of large changes, below which a direction is open
 UNACCEPTABLE = 1e25  # what a point where the objective is not finite costs
 
 
@@ -60,28 +60,14 @@ def maximise(
     return settled(unpack(template, jnp.asarray(ends[best]))), tuple(runs)
 
 
-def spread(objective: Objective, data: Any, model: Any) -> np.ndarray:
-    """Covariance of the packed parameters around the fitted ones: the inverse of the evidence's curvature there.
+def open_parameters(objective: Objective, data: Any, model: Any) -> Around | None:
+    """What the data leave open about the parameters of a fitted model."""
 
-    Directions that the evidence leaves open, such as turns of a mixing, have none.
-    """
-    vector = np.asarray(pack(model))
-    sizes = [np.full(p.value.size, _size(p)) for p in learned(model)]
-    scale = np.concatenate([np.zeros(0), *sizes])
+    def near(vector: np.ndarray) -> tuple[float, np.ndarray, None]:
+        value, slope = _value_and_grad(objective, vector, model, data)
+        return float(value), np.asarray(slope), None
 
-    def slope(x: np.ndarray) -> np.ndarray:
-        return scale * np.asarray(_value_and_grad(objective, vector + scale * x, model, data)[1])
-
-    steps = STEP * np.eye(len(vector))
-    H = np.stack([(slope(-e) - slope(e)) / (2 * STEP) for e in steps])
-    values, vectors = np.linalg.eigh(0.5 * (H + H.T))
-    known = vectors[:, values > OPEN] / np.sqrt(values[values > OPEN]) * scale[:, None]
-    return known @ known.T
-
-
-def _size(p: Parameter) -> float:
-    """How much of a packed parameter is a large change: one for a logarithm."""
-    return 1.0 if p.constraint == "positive" else float(np.abs(p.value).max()) or 1.0
+    return around(near, model, np.asarray(pack(model))) if pack(model).size else None
 
 
 def _search(

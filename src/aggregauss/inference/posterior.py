@@ -22,6 +22,7 @@ from aggregauss.inference.conditional import (
     latent_moments,
 )
 from aggregauss.inference.data import Observations
+from aggregauss.inference.hyperparameters import Around
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.prediction import Prediction
 from aggregauss.inference.products import product_moments
@@ -103,6 +104,12 @@ class Posterior:
         trials = as_vector(spread, "predict", "counts", len(support))
         observed = self.model.likelihood.observation(response, scaled.square_weight, trials)
         return Prediction(observed, support, joint, wanted)
+
+    def mixed_over(self, near: Around, conditional: Callable[[Any], Conditional]) -> "Posterior":
+        """The same as a mixture over hyper-parameters, given what is known of the function at each of them."""
+        models = (unpack(self.model, jnp.asarray(vector)) for vector in near.vectors)
+        parts = [Component(float(w), v, conditional(m)) for w, v, m in zip(near.weights, near.vectors, models)]
+        return dataclasses.replace(self, mixture=tuple(parts), parameter_covariance=near.covariance)
 
     def leave_one_out(self) -> Prediction:
         """Each observation predicted from all the others, in closed form (Rasmussen and Williams 2006, eq. 5.12).

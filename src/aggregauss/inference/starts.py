@@ -95,7 +95,7 @@ class TaskScales:
             shape = (p.owner.channels, p.owner.rank)  # pyright: ignore[reportAttributeAccessIssue]
             own = np.random.default_rng(len(p.path)) if rng is None else rng
             share = own.normal(1.0, 0.5, shape) if rng is None else own.standard_normal(shape)
-            return jnp.asarray((np.sqrt(self.spread)[:, None] * share).ravel())
+            return jnp.asarray((np.sqrt(self.spread)[:, None] * share)[np.tril_indices(*shape[:1], m=shape[1])])
         if p.role == "level":
             shake = 0.0 if rng is None else 0.5 * rng.standard_normal(len(self.level))
             return jnp.asarray(self.level + shake * np.sqrt(self.spread))

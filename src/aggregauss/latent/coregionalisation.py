@@ -24,21 +24,25 @@ from aggregauss.supports.support import Support
 
 
 class Mixing(Parametric):
-    """W_q: how much of each function u_q1 ... u_qR every channel takes."""
+    """W_q: how much of each function u_q1 ... u_qR every channel takes.
 
-    weights: Float[Array, " channels_rank"] = parameter(constraint="real", role="mixing")
+    Above its diagonal W_q is zero: every W_q W_qᵀ can be had so, and the data could not tell more.
+    """
+
+    weights: Float[Array, " entries"] = parameter(constraint="real", role="mixing")  # of W_q row by row
     channels: int = eqx.field(static=True, kw_only=True)
     rank: int = eqx.field(static=True, kw_only=True)
 
     def __init__(self, channels: int, rank: int = 1, weights: Any = None):
-        start = Param(np.ones(channels * rank), Mark(start_from_data=True))
+        start = Param(np.ones(len(np.tril_indices(channels, m=rank)[0])), Mark(start_from_data=True))
         self._declare(weights=start if weights is None else weights)
         self.channels, self.rank = channels, rank
 
     @property
     def matrix(self) -> Float[Array, "channels rank"]:
         """W_q."""
-        return self.weights.reshape(self.channels, self.rank)
+        empty = jnp.zeros((self.channels, self.rank), self.weights.dtype)
+        return empty.at[np.tril_indices(self.channels, m=self.rank)].set(self.weights)
 
 
 class Coregionalised(Kernel):

@@ -11,7 +11,6 @@ from jaxtyping import Array, Float
 
 from aggregauss.archive import storable, write
 from aggregauss.checks import one_of, whole_number
-from aggregauss.inference import collapsed, exact
 from aggregauss.inference.collapsed import Collapsed
 from aggregauss.inference.conditional import several_moments
 from aggregauss.inference.data import Data, Observations, observe
@@ -83,8 +82,14 @@ class MultiTaskGP(Parametric):
                 f'MultiTaskGP: "rank" must be one number or {len(kernels)}, one for each kernel, but has {len(ranks)}.'
             )
         channels = sum(likelihood.functions for likelihood in likelihoods.values())
+        ranks = [whole_number(r, "MultiTaskGP", "rank") for r in ranks]
+        if max(ranks) > channels:
+            raise ValueError(
+                f'MultiTaskGP: "rank" must be at most {channels}, the number of functions that are mixed, but is '
+                f"{max(ranks)}. Give more kernels instead."
+            )
         self.latents = tuple(_unit_variance(kernel) for kernel in kernels)
-        self.mixing = tuple(Mixing(channels, whole_number(r, "MultiTaskGP", "rank")) for r in ranks)
+        self.mixing = tuple(Mixing(channels, r) for r in ranks)
         self.mean = Levels(channels)
         self.likelihoods = tuple(likelihoods.values())
         self.tasks = tuple(str(task) for task in likelihoods)
@@ -153,11 +158,12 @@ class MultiTaskGP(Parametric):
         """The posterior given `{task: (supports, y)}`; the model itself is left unchanged.
 
         `noise_variance`, for the tasks that it names, is known noise beside what a Gaussian likelihood learns; `counts`
-        are numbers of trials. `inference` defaults to `Exact()` if all noise is Gaussian, else to `SVI()`.
+        are numbers of trials. `inference` defaults to `Exact(integrate=True)` if all noise is Gaussian, else to
+        `SVI()`.
         """
         observations = self._observe(data, noise_variance or {}, counts or {})
         gaussian = all(isinstance(g, Gaussian) for g in self.likelihoods)
-        scheme = inference if inference is not None else Exact() if gaussian else SVI()
+        scheme = inference if inference is not None else Exact(integrate=True) if gaussian else SVI()
         return MultiTaskPosterior(scheme.fit(self, observations, seed, progress))
 
     def _observe(self, data: Mapping[str, Any], noise: Mapping[str, Any], counts: Mapping[str, Any]) -> Observations:
@@ -288,7 +294,7 @@ class MultiTaskPosterior:
         """Correlations of every two tasks at one place, with intervals of the given probability.
 
         They are correlations of the functions, Σ_q B_q over its diagonal. Intervals come from draws of the parameters
-        around their fitted values, as the curvature of the evidence has them; after minibatches that is not known.
+        around their fitted values, where the scheme integrates over them: all but fits by minibatches do by default.
         """
         import pandas as pd
 
@@ -305,10 +311,8 @@ class MultiTaskPosterior:
         """Draws of the packed parameters."""
         post, vector = self.joint, np.asarray(pack(self.model))
         covariance = post.parameter_covariance
-        if covariance is None and post.scheme == "SVI":
-            return np.full((1, len(vector)), np.nan)
         if covariance is None:
-            covariance = (exact if post.scheme == "Exact" else collapsed).parameter_spread(post)
+            return np.full((1, len(vector)), np.nan)
         values, vectors = np.linalg.eigh(covariance)
         z = np.random.default_rng(0).standard_normal((draws, len(vector)))
         return vector + z @ (vectors * np.sqrt(np.maximum(values, 0.0))).T

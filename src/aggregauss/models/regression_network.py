@@ -54,8 +54,9 @@ class RegressionNetwork(MultiTaskGP):
     def kernel(self) -> Coregionalised:
         """The variation g_tr of every weight and the functions u_r are channels of their own, after those of tasks."""
         tasks, ranks = len(self.tasks), [m.rank for m in self.mixing]
-        none = tuple(Mixing(tasks, size, np.zeros(tasks * size)) for size in (tasks * sum(ranks), *ranks))
-        return Coregionalised((self.varying, *self.latents), none)
+        none = [Mixing(tasks, size) for size in (tasks * sum(ranks), *ranks)]
+        empty = tuple(Mixing(m.channels, m.rank, np.zeros(m.weights.shape)) for m in none)
+        return Coregionalised((self.varying, *self.latents), empty)
 
     @property
     def weights(self) -> Float[Array, "tasks functions"]:
