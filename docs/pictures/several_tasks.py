@@ -27,7 +27,7 @@ def main() -> None:
     filters = truth.reshape(len(start), -1).mean(axis=1) + rng.normal(0.0, 0.5, len(start))
     cheap, when = 15.0 + 0.5 * truth[::2] + 2.0 * other[::2] + rng.normal(0.0, 1.0, len(t) // 2), ag.Points(t[::2])
 
-    alone = ag.GP(ag.Matern32(), mean=ag.Constant()).fit(windows, filters)
+    alone = ag.GP(ag.Matern32(), mean=ag.Constant()).fit(windows, filters, inference=ag.Exact(integrate=True))
     model = ag.MultiTaskGP([ag.Matern32()], {"filter": ag.Gaussian(), "sensor": ag.Gaussian()}, rank=2)
     post = model.fit({"filter": (windows, filters), "sensor": (when, cheap)})
 

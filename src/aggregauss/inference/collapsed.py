@@ -43,7 +43,8 @@ class Problem(eqx.Module):
 class Collapsed:
     """Closed-form optimal q over inducing points under Gaussian noise; hyper-parameters by L-BFGS on the bound.
 
-    `inducing` as for `SVI`, `integrate` as for `Exact`. Cost: n m² for each evaluation, and the pairs of individuals within each support.
+    `inducing` as for `SVI`, `integrate` as for `Exact`. Cost: n m² for each evaluation, and the pairs of individuals
+    within each support.
     """
 
     inducing: Any = None
