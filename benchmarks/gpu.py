@@ -63,7 +63,7 @@ def main() -> None:
 
     rows = []
     for dtype in ("float32", "float64"):
-        step = Step(data, dtype, 1 << 30)
+        step = malaria_step(data, dtype, 1 << 30)
         first, later = seconds(step)
         bare = products(len(data.X), dtype)
         rows.append([dtype, f"{len(data.X):,}", f"{later:.3f}", f"{bare:.3f}", f"{later / bare:.2f}", f"{first:.1f}"])
@@ -73,11 +73,11 @@ def main() -> None:
     cpu = jax.devices("cpu")[0]
     rows = []
     with jax.default_device(cpu):
-        truth = found(Step(small, "float64", 1 << 24))
+        truth = found(malaria_step(small, "float64", 1 << 24))
     for dtype in ("float32", "float64"):
-        rows.append([f"accelerator, {dtype}", *apart(found(Step(small, dtype, 1 << 24)), truth)])
+        rows.append([f"accelerator, {dtype}", *apart(found(malaria_step(small, dtype, 1 << 24)), truth)])
     with jax.default_device(cpu):
-        rows.append(["CPU, float32", *apart(found(Step(small, "float32", 1 << 24)), truth)])
+        rows.append(["CPU, float32", *apart(found(malaria_step(small, "float32", 1 << 24)), truth)])
     show(["against the CPU in float64", "bound", "hyper-parameter gradient", "next mean of q"], rows)
 
 

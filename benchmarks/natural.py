@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from malaria import make
-from step import Step
+from step import Step, malaria_step
 from timing import show
 
 from aggregauss.inference import ascent
@@ -58,9 +58,9 @@ if __name__ == "__main__":
     parser.add_argument("--most", type=int, default=2000, help="passes of Adam")
     options = parser.parse_args()
     data = make(options.pixels)
-    paths = {"natural gradients": natural(Step(data, "float64", 1 << 24, options.inducing))}
+    paths = {"natural gradients": natural(malaria_step(data, "float64", 1 << 24, options.inducing))}
     for rate in RATES:
-        paths[f"Adam, rate {rate}"] = adam(Step(data, "float64", 1 << 24, options.inducing), rate, options.most)
+        paths[f"Adam, rate {rate}"] = adam(malaria_step(data, "float64", 1 << 24, options.inducing), rate, options.most)
         jax.clear_caches()
     best = max(np.nanmax(path) for path in paths.values())
     header = ["passes until within", "1 nat", "0.1 nat", "0.01 nat", "best bound reached"]

@@ -24,19 +24,16 @@ def model() -> ag.GP:
 
 
 class Step:
-    """The compiled step on given data."""
+    """The compiled step of a model on given data."""
 
-    def __init__(self, data: Data, dtype: str, entries: int, m: int = LANDMARKS):
-        bags = ag.Bags(data.X, data.bag, weights=data.population)
-        self.observations: Observations = observe(bags, data.y, None)
-        self.template = starts(model(), self.observations, 0, 0)[0]
-        Z = np.asarray(data.X, float)[np.random.default_rng(0).choice(len(data.X), m, replace=False)]
+    def __init__(self, model: Any, observations: Observations, Z: np.ndarray, dtype: str, entries: int):
+        self.observations, m, n = observations, len(Z), len(observations.y)
+        self.template = starts(model, observations, 0, 0)[0]
         self.settings = ascent.Settings("linearised", dtype, True, False)
         self.state = ascent.init(pack(self.template), jnp.asarray(Z), m, 0.01, 0.1)
-        n = len(data.y)
         groups.TARGET = entries
-        shape = groups.choose_shape(bags.atom_counts, n, m, PROBES, np.dtype(dtype))
-        packed = groups.groups(self.observations, np.arange(n), shape, np.random.default_rng(0))
+        shapes = groups.choose_shapes(observations, n, m, PROBES, np.dtype(dtype))
+        packed = groups.groups(observations, np.arange(n), shapes, np.random.default_rng(0))
         self.held = [group for _, group in packed]
 
     def slopes(self) -> ascent.Slopes:
@@ -50,3 +47,10 @@ class Step:
 
     def __call__(self) -> ascent.State:
         return ascent.advance(self.state, self.slopes(), jnp.asarray(1.0), self.settings)
+
+
+def malaria_step(data: Data, dtype: str, entries: int, m: int = LANDMARKS) -> Step:
+    """The step on pixels of districts, inducing points at some of the pixels."""
+    bags = ag.Bags(data.X, data.bag, weights=data.population)
+    Z = np.asarray(data.X, float)[np.random.default_rng(0).choice(len(data.X), m, replace=False)]
+    return Step(model(), observe(bags, data.y, None), Z, dtype, entries)

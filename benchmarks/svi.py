@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from malaria import Data, make
-from step import Step
+from step import malaria_step
 from timing import interleaved, show
 from torch_step import gpytorch_step, plain_jax, plain_pytorch, products
 
@@ -21,7 +21,7 @@ ENTRIES = 1 << 24  # of K = k(pixels, inducing points) that are held at once
 
 def ours(data: Data, m: int, dtype: Any) -> Callable[[], Any]:
     """Our step over all the bags, one group of them after another."""
-    step = Step(data, np.dtype(dtype).name, ENTRIES, m)
+    step = malaria_step(data, np.dtype(dtype).name, ENTRIES, m)
     return step.slopes
 
 

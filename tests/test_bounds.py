@@ -230,7 +230,7 @@ def test_grouping_changes_nothing():
     totals = []
     for atoms, most in ((40, 10), (20, 3)):
         shape, each = Shape(atoms, most, int(bags.atom_counts.max()), np.dtype(float)), np.full(10, np.nan)
-        for rows, group in groups(observations, np.arange(10), shape, np.random.default_rng(0)):
+        for rows, group in groups(observations, np.arange(10), (shape,), np.random.default_rng(0)):
             each[rows] = _expected("poisson", group=group, chosen=("matched",))["matched"][: len(rows)]
         totals.append(each)
     np.testing.assert_allclose(totals[0], totals[1], rtol=1e-9)
@@ -253,7 +253,7 @@ def test_single_precision_tells_nearly_the_same():
 
 def test_observations_reach_the_group_beside_their_bags():
     observations = dataclasses.replace(_observations("binomial"), noise_variance=np.array([0.1, 0.2, 0.3]))
-    rows, group = next(groups(observations, np.array([0, 2]), Shape(8, 3, 4, np.dtype(float)), RNG))
+    rows, group = next(groups(observations, np.array([0, 2]), (Shape(8, 3, 4, np.dtype(float)),), RNG))
     np.testing.assert_array_equal(group.present, [1, 1, 0])
     np.testing.assert_array_equal(np.asarray(group.seen.y)[:2], observations.y[rows])
     np.testing.assert_array_equal(np.asarray(group.seen.known)[:2], [0.1, 0.3])

@@ -12,7 +12,7 @@ import aggregauss as ag
 from aggregauss.inference import ascent
 from aggregauss.inference.climb import climb
 from aggregauss.inference.data import observe
-from aggregauss.inference.groups import choose_shape
+from aggregauss.inference.groups import choose_shapes
 from aggregauss.inference.hyperparameters import MOST, around
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.transport import carried_slope, transported
@@ -157,8 +157,8 @@ def test_a_saved_mixture_predicts_the_same(post, tmp_path):
 
 
 def _passes(model, support, y):
-    shape = choose_shape(support.atom_counts, len(y), len(Z), 32, np.dtype(float))
-    return Passes(model, observe(support, y, None), ascent.Settings("matched", "float64", True, False), shape, 0)
+    shapes = choose_shapes(observe(support, y, None), len(y), len(Z), 32, np.dtype(float))
+    return Passes(model, observe(support, y, None), ascent.Settings("matched", "float64", True, False), shapes, 0)
 
 
 def _climbed(passes, vector=None):

@@ -8,7 +8,7 @@ from scipy.stats import poisson
 import aggregauss as ag
 from aggregauss.inference import ascent
 from aggregauss.inference.data import observe
-from aggregauss.inference.groups import choose_shape
+from aggregauss.inference.groups import choose_shapes
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.profile import search
 
@@ -22,9 +22,9 @@ def _slopes(likelihood, support, y, counts, bound):
     """The objective and the target of q, at a q that is neither the prior nor the top."""
     level = 3.0 if likelihood.link == "square" else 0.3  # away from zero, where the square is not log-concave
     model = ag.GP(KERNEL, likelihood, aggregation="response", mean=ag.Constant(ag.fixed(level)))
-    shape = choose_shape(support.atom_counts, len(y), len(Z), 32, np.dtype(float))
+    shapes = choose_shapes(observe(support, y, None), len(y), len(Z), 32, np.dtype(float))
     settings = ascent.Settings(bound, "float64", True, False)
-    passes = Passes(model, observe(support, y, None, counts=counts), settings, shape, 0)
+    passes = Passes(model, observe(support, y, None, counts=counts), settings, shapes, 0)
     state = ascent.begin_at(
         ascent.init(jnp.zeros(0), jnp.asarray(Z), len(Z), 0.05, 1.0), 0.1 * jnp.arange(float(len(Z)))
     )

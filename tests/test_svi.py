@@ -16,7 +16,7 @@ import aggregauss as ag
 from aggregauss.inference import Posterior, ascent, batches
 from aggregauss.inference.conditional import sparse_conditional
 from aggregauss.inference.data import observe
-from aggregauss.inference.groups import choose_shape, epoch_batches
+from aggregauss.inference.groups import choose_shapes, epoch_batches
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.sparse import JITTER
 from aggregauss.inference.variational import Moments2, by_moments
@@ -122,8 +122,9 @@ def square():
 
 def _passes(batch=8, natural=True):
     settings = ascent.Settings("matched", "float64", natural, False)
-    shape = choose_shape(APART.atom_counts, batch, 8, 32, np.dtype(float))
-    return Passes(MODEL, observe(APART, COUNTS, None), settings, shape, 0)
+    observations = observe(APART, COUNTS, None)
+    shapes = choose_shapes(observations, batch, 8, 32, np.dtype(float))
+    return Passes(MODEL, observations, settings, shapes, 0)
 
 
 def _state(seed=0):

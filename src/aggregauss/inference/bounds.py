@@ -31,6 +31,7 @@ from aggregauss.inference.sparse import (
     learned_variance,
     mean_at,
     pair_sum,
+    prior_covariance,
     prior_variance,
     probe,
     row_quadratic,
@@ -63,12 +64,17 @@ def expected(model: Any, Z: Array, now: Prepared, group: Group, bound: str, key:
 
 
 def _aggregate_first(model: Any, Z: Array, now: Prepared, group: Group, key: Array) -> Float[Array, " b"]:
-    """The integral of f over each support is itself normal."""
+    """The integral of f over each support is itself normal, of variance wᵀ k w - T Q Tᵀ with T its covariances.
+
+    Where the first term would be an estimate it must not be the larger part: then what T explains is taken out of it.
+    """
     K, mean = features(model, group.atoms, Z), mean_at(model, group.atoms)
     a = _total(group, group.weight * (mean + K @ now.alpha))
     T = _total(group, group.weight[:, None] * K)
-    at = probe(model, Z, now, group)
-    b = learned_variance(now, T) + pair_sum(group, at.open)
+    if group.every_atom:
+        b = pair_sum(group, prior_covariance(model, group.probes)) - row_quadratic(T, now.Q)
+    else:
+        b = learned_variance(now, T) + pair_sum(group, probe(model, Z, now, group).open)
     return model.likelihood.expected_log_prob(group.seen, a, jnp.maximum(b, 0.0))
 
 
@@ -200,4 +206,7 @@ def _with_slope(h: Callable[[Array], Array], x: Array) -> tuple[Array, Array]:
 
 
 def _total(group: Group, values: Array) -> Array:
+    """Sums over the atoms of each bag."""
+    if group.every_atom and group.probe_weight.shape[1] == 1:  # each bag is an atom, in the same order
+        return values[: len(group.present)]
     return jax.ops.segment_sum(values, group.owner, len(group.present), indices_are_sorted=True)

@@ -22,7 +22,7 @@ from aggregauss import linalg
 from aggregauss.archive import storable
 from aggregauss.inference.bounds import response_moments
 from aggregauss.inference.data import Observations
-from aggregauss.inference.groups import choose_shape, groups
+from aggregauss.inference.groups import choose_shapes, groups
 from aggregauss.inference.sparse import Group, Prepared, inducing_gram, prepare_white
 from aggregauss.inference.variational import Moments2
 from aggregauss.kernels.covariance import cross, diagonal, gram, symmetric
@@ -107,10 +107,10 @@ def aggregate_moments(
     """Mean and variance of Σ_i w_i g(f(x_i)) over each bag, or of what another rule makes of it."""
     n = len(support)
     target = Observations(support, np.ones(n), np.zeros(n))
-    shape = choose_shape(support.atom_counts, n, len(state.alpha), PROBES, np.dtype(float))
+    shapes = choose_shapes(target, n, len(state.alpha), PROBES, np.dtype(float))
     now = _prepared(state)
     mean, variance = np.zeros(n), np.zeros(n)
-    for rows, group in groups(target, np.arange(n), shape, np.random.default_rng(0)):
+    for rows, group in groups(target, np.arange(n), shapes, np.random.default_rng(0)):
         first, second = _by_rule(of, model, Z, now, group)
         mean[rows], variance[rows] = np.asarray(first)[: len(rows)], np.asarray(second)[: len(rows)]
     return mean, variance

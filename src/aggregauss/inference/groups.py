@@ -31,6 +31,7 @@ class Shape:
     bags: int
     probes: int
     dtype: np.dtype
+    every_atom: bool = False  # whether all atoms of every bag are probes
 
 
 def choose_shape(counts: np.ndarray, batch: int, inducing: int, probes: int, dtype: np.dtype) -> Shape:
@@ -42,7 +43,16 @@ def choose_shape(counts: np.ndarray, batch: int, inducing: int, probes: int, dty
     atoms = -(-atoms // unit) * unit
     fullest = int(np.searchsorted(np.cumsum(np.sort(counts)), atoms, side="right"))
     bags = min(batch, max(1, fullest), int(np.ceil(CROWD * batch / parts)))
-    return Shape(atoms, bags, min(probes, largest), dtype)
+    return Shape(atoms, bags, min(probes, largest), dtype, largest <= probes)
+
+
+def choose_shapes(
+    observations: Observations, batch: int, inducing: int, probes: int, dtype: np.dtype
+) -> tuple[Shape, ...]:
+    """One for each task, given its share of a batch."""
+    counts, task = observations.support.atom_counts, observations.task
+    own = [counts] if task is None else [counts[task == t] for t in range(int(task.max()) + 1)]
+    return tuple(choose_shape(c, -(-batch * len(c) // len(counts)), inducing, probes, dtype) for c in own)
 
 
 def epoch_batches(n: int, batch: int, seed: int, epoch: int, task: np.ndarray | None = None) -> Iterator[np.ndarray]:
@@ -61,15 +71,12 @@ def epoch_batches(n: int, batch: int, seed: int, epoch: int, task: np.ndarray | 
 
 
 def groups(
-    observations: Observations, rows: np.ndarray, shape: Shape, rng: np.random.Generator
+    observations: Observations, rows: np.ndarray, shapes: tuple[Shape, ...], rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, Group]]:
     """The chosen bags in few groups of one task each, with their rows."""
-    if observations.task is None:
-        yield from _of_task(observations, rows, shape, rng, 0)
-        return
-    own = observations.task[rows]
-    for task in np.unique(own):
-        yield from _of_task(observations, rows[own == task], shape, rng, int(task))
+    own = np.zeros(len(rows), int) if observations.task is None else observations.task[rows]
+    for task in np.unique(own).tolist():
+        yield from _of_task(observations, rows[own == task], shapes[task], rng, task)
 
 
 def _of_task(
@@ -135,6 +142,7 @@ def pack(observations: Observations, rows: np.ndarray, shape: Shape, rng: np.ran
         seen,
         padded(np.ones(bags), 0.0),
         task,
+        shape.every_atom,
     )
 
 

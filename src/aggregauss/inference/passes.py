@@ -24,7 +24,7 @@ class Passes:
     template: Any
     observations: Observations
     settings: ascent.Settings
-    shape: Shape
+    shapes: tuple[Shape, ...]
     seed: int
 
     def hold(self) -> list[Group]:
@@ -43,7 +43,7 @@ class Passes:
         """The same estimated from some observations; all that is random depends on seed, epoch and number alone."""
         key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), epoch), number)
         rng = np.random.default_rng([self.seed, epoch, number])
-        packed = (group for _, group in groups(self.observations, rows, self.shape, rng))
+        packed = (group for _, group in groups(self.observations, rows, self.shapes, rng))
         draws_too_early = self.settings.bound == "mc" and epoch < EARLY
         settings = dataclasses.replace(self.settings, bound="matched") if draws_too_early else self.settings
         return self._slopes(state, packed, key, scale, settings)
@@ -69,4 +69,4 @@ class Again:
 
     def __iter__(self) -> Iterator[Group]:
         seen, rng = self.passes.observations, np.random.default_rng(self.passes.seed)
-        return (group for _, group in groups(seen, np.arange(len(seen.y)), self.passes.shape, rng))
+        return (group for _, group in groups(seen, np.arange(len(seen.y)), self.passes.shapes, rng))

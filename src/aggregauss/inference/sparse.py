@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int
 
 from aggregauss import linalg
 from aggregauss.inference.variational import Moments2
+from aggregauss.latent.coregionalisation import Coregionalised
 from aggregauss.latent.means import Moments
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.supports.layout import Atoms, at_points
@@ -37,6 +38,7 @@ class Group(eqx.Module):
     seen: Seen
     present: Float[Array, " b"]  # 0 for padding
     task: int = eqx.field(static=True, default=0)
+    every_atom: bool = eqx.field(static=True, default=False)  # whether the probes are all atoms in every bag
 
 
 class Prepared(NamedTuple):
@@ -63,7 +65,9 @@ def inducing_gram(model: Any, Z: Float[Array, "mz d"], jitter: float) -> Float[A
 def features(model: Any, atoms: Atoms, Z: Float[Array, "mz d"]) -> Float[Array, "*n m"]:
     """Covariances of f at atoms with the inducing variables."""
     parts = []
-    if model.kernel is not None:
+    if isinstance(model.kernel, Coregionalised):
+        parts.append(model.kernel.with_functions(atoms, Z))
+    elif model.kernel is not None:
         there = at_points(jnp.broadcast_to(Z, (*atoms.center.shape[:-2], *Z.shape)))
         parts.append(model.kernel.block(atoms, there))
     if model.mean.effects:

@@ -19,7 +19,7 @@ from aggregauss.inference.checkpoint import Checkpoint, fingerprint
 from aggregauss.inference.climb import EASY, MOST
 from aggregauss.inference.conditional import Conditional, sparse_conditional
 from aggregauss.inference.data import Observations
-from aggregauss.inference.groups import choose_shape
+from aggregauss.inference.groups import choose_shapes
 from aggregauss.inference.hyperparameters import Around
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.passes import Passes
@@ -90,7 +90,7 @@ class SVI:
             template,
             observations,
             ascent.Settings(self.bound, self.dtype, self.gradients == "natural", self.optimise_inducing),
-            choose_shape(support.atom_counts, batch, m, self.probes, np.dtype(self.dtype)),
+            choose_shapes(observations, batch, m, self.probes, np.dtype(self.dtype)),
             seed,
         )
         rho = self.natural_rate or (0.05 if batch < n or self.bound == "mc" else 0.5)

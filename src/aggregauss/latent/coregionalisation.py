@@ -82,6 +82,19 @@ class Coregionalised(Kernel):
         assert total is not None
         return total
 
+    def with_functions(self, A: Atoms, Z: Float[Array, "m d"]) -> Float[Array, "*b n m"]:
+        """Covariances of atoms of one channel with all functions u_qr in their order, at as many points each."""
+        a, c = _split(A)
+        dim, parts = Z.shape[1] - 1, []
+        places = iter(Z[:, :dim].reshape(self.functions, -1, dim))
+        for q, kernel in enumerate(self.latents):
+            W = self.rows(q, a.center.dtype)[c.ravel()[0]]
+            for r in range(self.mixing[q].rank):
+                own = next(places)
+                there = at_points(jnp.broadcast_to(own, (*a.center.shape[:-2], *own.shape)))
+                parts.append(W[r] * kernel.block(a, there))
+        return jnp.concatenate(parts, axis=-1)
+
     def own(self, A: Atoms) -> Float[Array, "*n"]:
         """Σ_q B_q[c, c] times the mean of k_q over each atom paired with itself."""
         a, c = _split(A)
