@@ -40,7 +40,7 @@ class Record:
     def predict(self, hours: int, kernel: str, model: str) -> tuple[ag.Prediction, pd.DataFrame]:
         """Readings of the hidden quarter-hours, and the fitted parameters."""
         seen, make, ranks = self.windows(hours), KERNELS[kernel], RANKS[model]
-        inference = ag.Exact(restarts=RESTARTS)
+        inference = ag.Exact(restarts=RESTARTS, integrate=True)
         if not ranks:
             post = ag.GP(make(), mean=ag.Constant()).fit(seen.support, seen.mean, inference=inference, progress=False)
             return post.predict(self.hidden.support, "observation"), post.summary()

@@ -137,6 +137,13 @@ def parameters(tree: Any) -> tuple[Parameter, ...]:
     return tuple(_walk(tree, ""))
 
 
+def sizes(tree: Any) -> np.ndarray:
+    """How much of each packed parameter is a large change: one, unless the model knows better."""
+    known = tree.parameter_sizes() if hasattr(tree, "parameter_sizes") else {}
+    parts = [np.broadcast_to(known.get(p.path, 1.0), p.value.shape).ravel() for p in learned(tree)]
+    return np.concatenate([np.zeros(0), *parts])
+
+
 def log_prior(tree: Any) -> Float[Array, ""]:
     """Sum of the log prior densities of the learned parameters, in natural units."""
     terms = [jnp.sum(p.mark.prior.log_prob(p.value)) for p in parameters(tree) if p.mark.prior and not p.mark.fixed]

@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 
 from aggregauss.archive import storable
 from aggregauss.inference.hyperparameters import Around, around
-from aggregauss.parameters import bounds, log_prior, pack, settled, unpack
+from aggregauss.parameters import bounds, log_prior, pack, settled, sizes, unpack
 
 M = TypeVar("M")
 Objective = Callable[[Any, Any], Float[Array, ""]]
@@ -82,26 +82,27 @@ def _search(
     from scipy.optimize import minimize  # slow to import
 
     path: list[float] = []
+    unit = sizes(start)
 
-    def cost(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = (np.asarray(x) for x in _value_and_grad(objective, vector, template, data))
+    def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = (np.asarray(x) for x in _value_and_grad(objective, unit * x, template, data))
         path.append(float(value))
         bar.set_postfix(objective=f"{path[-1]:.4f}", refresh=False)
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            return UNACCEPTABLE, np.zeros_like(vector)
-        return -float(value), -gradient
+            return UNACCEPTABLE, np.zeros_like(x)
+        return -float(value), -unit * gradient
 
     low, high = bounds(start)
     result = minimize(
         cost,
-        np.clip(np.asarray(pack(start)), low, high),
+        np.clip(np.asarray(pack(start)), low, high) / unit,
         jac=True,
         method="L-BFGS-B",
-        bounds=list(zip(low, high)),
+        bounds=list(zip(low / unit, high / unit)),
         options={"maxiter": max_iterations, "ftol": tolerance, "gtol": 1e-6, "maxfun": 20 * max_iterations},
     )
     run = Run(-float(result.fun), int(result.nit), len(path), bool(result.success), str(result.message), tuple(path))
-    return run, np.asarray(result.x)
+    return run, unit * np.asarray(result.x)
 
 
 @eqx.filter_jit

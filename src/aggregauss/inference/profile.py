@@ -19,7 +19,7 @@ from aggregauss.inference.climb import Pass, climb
 from aggregauss.inference.hyperparameters import Around, around
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.transport import carried_slope, transported
-from aggregauss.parameters import bounds, learned
+from aggregauss.parameters import bounds, learned, sizes
 
 Evaluation = tuple[float, np.ndarray]
 REACH, BOXES = 3.0, 8  # logarithms of positive parameters may go this far before the search begins again, this often
@@ -51,7 +51,14 @@ def whole_passes(
     if not known:
         profile.state, _ = climb(look, start, tolerance)
     if learn and vector.size:
-        vector, message = search(profile, passes.template, vector, most, tolerance)
+        unit = sizes(passes.template)
+
+        def scaled(x: np.ndarray) -> Evaluation:
+            value, slope = profile(unit * x)
+            return value, unit * slope
+
+        found, message = search(scaled, passes.template, vector / unit, most, tolerance)
+        vector = unit * found
     else:
         profile(vector)
         message = "converged"
@@ -117,11 +124,11 @@ class Profile:
 def search(
     profile: Callable[[np.ndarray], Evaluation], template: Any, start: np.ndarray, most: int, tolerance: float
 ) -> tuple[np.ndarray, str]:
-    """The hyper-parameters at the top, and why the search ended.
+    """The hyper-parameters at the top, in units of their sizes, and why the search ended.
 
     L-BFGS stays in a box around where it begins, because far outside nothing is finite; at its edge it begins again.
     """
-    low, high = bounds(template)
+    low, high = (end / sizes(template) for end in bounds(template))
     at, message = np.clip(start, low, high), "converged"
     logs = [p.constraint == "positive" for p in learned(template) for _ in range(p.value.size)]
     reach = np.where(logs, REACH, np.inf)

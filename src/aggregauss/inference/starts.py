@@ -93,9 +93,9 @@ class TaskScales:
         """A value for one parameter."""
         if p.role == "mixing":  # functions that start alike would stay alike
             shape = (p.owner.channels, p.owner.rank)  # pyright: ignore[reportAttributeAccessIssue]
-            own = np.random.default_rng(len(p.path)) if rng is None else rng
+            own = np.random.default_rng(list(p.path.encode())) if rng is None else rng
             share = own.normal(1.0, 0.5, shape) if rng is None else own.standard_normal(shape)
-            return jnp.asarray((np.sqrt(self.spread)[:, None] * share)[np.tril_indices(*shape[:1], m=shape[1])])
+            return jnp.asarray((np.sqrt(self.spread)[:, None] * share)[p.owner.entries])  # pyright: ignore
         if p.role == "level":
             shake = 0.0 if rng is None else 0.5 * rng.standard_normal(len(self.level))
             return jnp.asarray(self.level + shake * np.sqrt(self.spread))

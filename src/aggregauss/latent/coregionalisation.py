@@ -34,15 +34,20 @@ class Mixing(Parametric):
     rank: int = eqx.field(static=True, kw_only=True)
 
     def __init__(self, channels: int, rank: int = 1, weights: Any = None):
-        start = Param(np.ones(len(np.tril_indices(channels, m=rank)[0])), Mark(start_from_data=True))
-        self._declare(weights=start if weights is None else weights)
         self.channels, self.rank = channels, rank
+        start = Param(np.ones(len(self.entries[0])), Mark(start_from_data=True))
+        self._declare(weights=start if weights is None else weights)
+
+    @property
+    def entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of W_q that are not zero."""
+        return np.tril_indices(self.channels, m=self.rank)
 
     @property
     def matrix(self) -> Float[Array, "channels rank"]:
         """W_q."""
         empty = jnp.zeros((self.channels, self.rank), self.weights.dtype)
-        return empty.at[np.tril_indices(self.channels, m=self.rank)].set(self.weights)
+        return empty.at[self.entries].set(self.weights)
 
 
 class Coregionalised(Kernel):

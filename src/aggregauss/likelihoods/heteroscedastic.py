@@ -13,7 +13,7 @@ from aggregauss.likelihoods.joint import JointLikelihood
 from aggregauss.likelihoods.likelihood import Seen, Values
 from aggregauss.marginals import GaussianMarginals, Marginals, observed
 
-START = 0.1  # share of the data's variance that the noise is before anything is known
+START, EVEN = 0.1, 0.01  # share of the data's variance that is noise, and variance of its logarithm, to begin with
 
 
 class HeteroscedasticGaussian(JointLikelihood):
@@ -55,6 +55,6 @@ class HeteroscedasticGaussian(JointLikelihood):
         return observed(self.response_jointly(m, C), "normal_lognormal", location=m[:, 1], spread=np.sqrt(C[:, 1, 1]))
 
     def scales(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Half of what scatters may be noise, and that may vary by a factor of e."""
+        """A tenth of what scatters may be noise, and that hardly varies: the search begins near Gaussian noise."""
         variance = float(np.var(y)) or 1.0
-        return np.array([y.mean(), np.log(START * variance)]), np.array([variance, 1.0])
+        return np.array([y.mean(), np.log(START * variance)]), np.array([variance, EVEN])

@@ -16,6 +16,7 @@ from aggregauss.inference.conditional import several_moments
 from aggregauss.inference.data import Data, Observations, observe
 from aggregauss.inference.exact import Exact
 from aggregauss.inference.landmarks import landmarks
+from aggregauss.inference.optimise import Run
 from aggregauss.inference.posterior import KINDS, Kind, Posterior
 from aggregauss.inference.prediction import Prediction
 from aggregauss.inference.svi import SVI
@@ -126,6 +127,14 @@ class MultiTaskGP(Parametric):
         ends = np.cumsum([likelihood.functions for likelihood in self.likelihoods]).tolist()
         return {t: range(end - g.functions, end) for t, g, end in zip(self.tasks, self.likelihoods, ends)}
 
+    def parameter_sizes(self) -> dict[str, np.ndarray]:
+        """Weights and levels are as large as their task's function varies."""
+        W = np.concatenate([np.asarray(m.matrix) for m in self.mixing], axis=1)
+        size = np.linalg.norm(W, axis=1)
+        size = np.where(size > 0, size, 1.0)
+        own = {f"mixing[{q}].weights": size[m.entries[0]] for q, m in enumerate(self.mixing)}
+        return {"mean.values": size, **own}
+
     def of_task(self, task: int) -> "TaskView":
         """The model of one task."""
         return TaskView(self, task)
@@ -234,6 +243,11 @@ class MultiTaskPosterior:
     def evidence(self) -> float:
         """Log marginal likelihood at the fitted parameters, or its approximation."""
         return self.joint.evidence
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """A record of every search for parameters."""
+        return self.joint.runs
 
     def predict(
         self, supports: Mapping[str, Support], kind: Kind | None = None, *, counts: Mapping[str, Any] | None = None
