@@ -1,5 +1,8 @@
 """Likelihoods of several functions, with heavy tails, of shares and of classes."""
 
+import dataclasses
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -8,6 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import aggregauss as ag
+from aggregauss.inference.bounds import expected
+from aggregauss.inference.groups import choose_shapes, pack
+from aggregauss.inference.sparse import prepare
+from aggregauss.inference.starts import starts
+from aggregauss.inference.variational import Moments2
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.marginals import GaussianMarginals, TransformedMarginals, observed
 
@@ -197,3 +205,29 @@ def test_one_function_is_not_enough():
         )
     with pytest.raises(ValueError, match="at least 2"):
         ag.Categorical(1)
+
+
+@pytest.mark.parametrize("likelihood", [ag.HeteroscedasticGaussian(), ag.Gaussian(0.1)])
+def test_both_ways_to_the_variance_of_an_integral_agree(likelihood):
+    """wᵀ k w - T Q Tᵀ is what T explains of the open part plus that part."""
+    bags = ag.Bags(X, np.arange(40) // 5, measure="mean")
+    model = ag.MultiTaskGP([ag.RBF(1.0), ag.Matern32(2.0)], {"y": likelihood})
+    observations = model._observe({"y": (bags, np.sin(np.arange(8.0)))}, {}, {})
+    template, places = starts(model, observations, 0, 0)[0], model.inducing_points(Z, observations.support, 0)
+    (shape,) = choose_shapes(observations, 8, len(places), 32, np.dtype(float))
+    assert shape.every_atom
+    A = 0.2 * RNG.standard_normal((len(places), len(places)))
+    q = Moments2(jnp.asarray(RNG.standard_normal(len(places))), jnp.asarray(A @ A.T + 0.1 * np.eye(len(A))))
+    now = prepare(template, jnp.asarray(places), q, 1e-8)
+    values = [
+        expected(
+            template,
+            jnp.asarray(places),
+            now,
+            pack(observations, np.arange(8), dataclasses.replace(shape, every_atom=every), RNG),
+            "linearised",
+            jax.random.key(0),
+        )
+        for every in (True, False)
+    ]
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-6)

@@ -239,3 +239,22 @@ def test_integrating_over_parameters_widens_predictions_by_the_law_of_total_vari
 def test_a_rank_above_the_number_of_tasks_is_refused():
     with pytest.raises(ValueError, match="at most 2, the number of functions that are mixed, but is 3"):
         ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian(), "b": ag.Gaussian()}, rank=3)
+
+
+def test_units_of_a_task_do_not_matter():
+    """log p(1000 y) = log p(y) - n log 1000, and the search goes the same way."""
+    model = ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian(), "b": ag.Gaussian()})
+    scheme, large = ag.Exact(restarts=0), {"a": DATA["a"], "b": (ag.Points(X), 1000 * Y)}
+    posts = [model.fit(data, inference=scheme, progress=False) for data in (DATA, large)]
+    assert posts[1].evidence == pytest.approx(posts[0].evidence - 14 * np.log(1000), abs=1e-3)
+    first, second = (post.predict({"a": TEST})["a"] for post in posts)
+    np.testing.assert_allclose(second.mean, first.mean, atol=1e-2)
+
+
+def test_inducing_points_move_within_their_function():
+    model = ag.MultiTaskGP([ag.RBF(1.0), ag.RBF(0.5)], {"a": ag.Gaussian(0.1), "b": ag.Gaussian(0.1)})
+    scheme = ag.SVI(inducing=4, optimise_inducing=True, max_epochs=10)
+    post = model.fit(DATA, inference=scheme, progress=False).joint
+    start = model.inducing_points(4, post.observations.support, 0)
+    np.testing.assert_array_equal(post.inducing.center[:, 1], start[:, 1])
+    assert np.abs(post.inducing.center[:, 0] - start[:, 0]).max() > 1e-3

@@ -84,12 +84,15 @@ def _aggregate_each(model: Any, Z: Array, now: Prepared, group: Group, key: Arra
     atoms, probes = ([channels_on(where, j) for j in each] for where in (group.atoms, group.probes))
     K = [features(model, own, Z) for own in atoms]
     m = [_total(group, group.weight * (mean_at(model, own) + k @ now.alpha)) for own, k in zip(atoms, K)]
-    T = [_total(group, group.weight[:, None] * k) @ now.whiten for k in K]
-    at = [features(model, own, Z) @ now.whiten for own in probes]
+    T = [_total(group, group.weight[:, None] * k) for k in K]
 
     def covariance(j: int, k: int) -> Array:
-        left = model.kernel.block(probes[j], probes[k]) - at[j] @ jnp.swapaxes(at[k], -1, -2)
-        return jnp.sum((T[j] @ now.covariance) * T[k], axis=1) + pair_sum(group, left)
+        left = model.kernel.block(probes[j], probes[k])
+        if group.every_atom:
+            return pair_sum(group, left) - jnp.sum((T[j] @ now.Q) * T[k], axis=1)
+        a, b = (features(model, probes[i], Z) @ now.whiten for i in (j, k))
+        learned = jnp.sum((T[j] @ now.whiten @ now.covariance) * (T[k] @ now.whiten), axis=1)
+        return learned + pair_sum(group, left - a @ jnp.swapaxes(b, -1, -2))
 
     C = jnp.stack([jnp.stack([covariance(min(j, k), max(j, k)) for k in each], axis=-1) for j in each], axis=-2)
     return model.likelihood.expected_jointly(group.seen, jnp.stack(m, axis=-1), C)
