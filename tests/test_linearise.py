@@ -7,6 +7,7 @@ from scipy.stats import poisson
 
 import aggregauss as ag
 from aggregauss.inference import ascent
+from aggregauss.inference.climb import EASY, MOST, climb
 from aggregauss.inference.data import observe
 from aggregauss.inference.groups import choose_shapes
 from aggregauss.inference.passes import Passes
@@ -126,3 +127,25 @@ def test_precise_totals_leave_more_open_than_the_matched_bound_says():
     ]
     wide, narrow = (float(np.sum(root**2)) for root in roots)
     assert wide > narrow + 0.1
+
+
+def test_the_climb_ends_where_nothing_rises():
+    """Totals so precise that natural-gradient steps alone are short: Λ = I - 2 G_Σ and G_μ = μ at the top."""
+    places = RNG.uniform(0, 5, (60, 1))
+    bags = ag.Bags(places, np.arange(60) // 10, np.full(60, 300.0))
+    y = RNG.poisson(3000.0 * np.exp(RNG.normal(0, 1, 6)))
+    model = ag.GP(ag.RBF(ag.fixed(0.7), ag.fixed(2.0)), ag.Poisson(), aggregation="response")
+    observations = observe(bags, y.astype(float), None)
+    shapes = choose_shapes(observations, 6, 10, 32, np.dtype(float))
+    passes = Passes(model, observations, ascent.Settings("linearised", "float64", True, False), shapes, 0)
+    held, sites = passes.hold(), np.linspace(0, 5, 10)[:, None]
+    seen = []
+
+    def look(state):
+        seen.append(state)
+        return passes.over(state, held)
+
+    top, uphill = climb(look, ascent.init(jnp.zeros(0), jnp.asarray(sites), 10, 0.05, 1.0), 1e-9)
+    assert EASY < len(seen) < MOST  # it went along a valley, and to its end
+    np.testing.assert_allclose(uphill.target.gradient(top.q.mean).mean, top.q.mean, atol=1e-3)
+    np.testing.assert_allclose(top.q.precision, uphill.target.precision, rtol=1e-2, atol=1e-2)

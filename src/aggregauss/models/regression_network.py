@@ -11,7 +11,8 @@ from aggregauss.inference.svi import SVI
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.latent.coregionalisation import Coregionalised, Mixing
 from aggregauss.likelihoods import JointLikelihood, Likelihood
-from aggregauss.models.multi_task import MultiTaskGP, MultiTaskPosterior, TaskView
+from aggregauss.models.multi_task import MultiTaskGP, TaskView
+from aggregauss.models.multi_task_posterior import MultiTaskPosterior
 from aggregauss.parameters import param, parameters
 from aggregauss.supports.nodes import at_nodes
 from aggregauss.supports.support import Support
