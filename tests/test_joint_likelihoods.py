@@ -150,6 +150,7 @@ def test_varying_noise_is_found():
     assert fine.std[1] > 2 * fine.std[0]
 
 
+@pytest.mark.slow
 def test_classes_are_found():
     labels = np.digitize(X, [2.0, 4.0]).astype(float)
     post = ag.MultiTaskGP([ag.RBF(ag.fixed(1.5)), ag.RBF(ag.fixed(1.5))], {"c": ag.Categorical(3)}).fit(
@@ -162,6 +163,7 @@ def test_classes_are_found():
         found.sample()
 
 
+@pytest.mark.slow
 def test_outliers_do_not_move_heavy_tails():
     y = np.sin(X)
     y[10] += 15.0
@@ -173,6 +175,7 @@ def test_outliers_do_not_move_heavy_tails():
     assert miss[0] < 0.3 < miss[1]
 
 
+@pytest.mark.slow
 def test_shares_are_fitted():
     share = 1 / (1 + np.exp(-np.sin(X)))
     y = RNG.beta(50 * share, 50 * (1 - share))

@@ -28,7 +28,7 @@ def test_no_kernel_is_missed():
         return [cls] if not cls.__subclasses__() else [x for c in cls.__subclasses__() for x in leaves(c)]
 
     used = {type(part) for k, _ in KERNELS.values() for part in _parts(k)}
-    built_in = {c for c in leaves(Kernel) if c.__module__.startswith("aggregauss.")}
+    built_in = {c for c in leaves(Kernel) if c.__module__.startswith("aggregauss.kernels.")}
     assert built_in <= used
 
 

@@ -317,5 +317,5 @@ def test_observed_names_the_conditional():
     by_name = mg.observed(rate, "binomial", trials=np.array([1.0, 5.0, 9.0, 40.0]))
     np.testing.assert_allclose(by_name.mean, np.array([1.0, 5.0, 9.0, 40.0]) * rate.mean)
     assert np.all(by_name.quantile(0.999) <= np.array([1.0, 5.0, 9.0, 40.0]))
-    with pytest.raises(ValueError, match='"kind" must be one of bernoulli, binomial'):
+    with pytest.raises(ValueError, match='"kind" must be one of bernoulli, beta, binomial'):
         mg.observed(rate, "weibull")

@@ -104,6 +104,7 @@ def test_the_optimum_of_svi_is_exact_for_gaussian_tasks():
         np.testing.assert_allclose(second[task].variance, first[task].variance, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_counts_beside_measurements_share_nothing_if_the_mixing_says_so():
     """Two latent functions, one for each task: the fits are those of two models."""
     kernels = [ag.RBF(ag.fixed(1.2), ag.fixed(1.0)), ag.RBF(ag.fixed(0.8), ag.fixed(1.0))]
@@ -153,6 +154,7 @@ def test_aggregating_by_hand_is_what_the_support_does():
     )
 
 
+@pytest.mark.slow
 def test_a_fine_task_sharpens_a_coarse_one():
     t = np.linspace(0, 6, 40)
     data = {"a": (BINS, [float(np.mean(np.sin(t[(t >= lo) & (t < hi)]))) for lo, hi in ((0, 2), (2, 3), (3, 6))])}
@@ -208,6 +210,7 @@ def test_bad_input_is_one_sentence(case):
         attempt()
 
 
+@pytest.mark.slow
 def test_correlations_have_intervals_that_shrink_with_data():
     rng, widths = np.random.default_rng(3), []
     for n in (20, 120):

@@ -32,6 +32,7 @@ WEIGHTS = {"mixing[0].weights": ag.fixed([1.0, 0.5]), "mixing[1].weights": ag.fi
 KEEP = ag.SVI(inducing=Z, optimise=False, tolerance=1e-6)
 
 
+@pytest.mark.slow
 def test_weights_that_do_not_vary_are_a_multi_task_gp():
     plain = ag.MultiTaskGP(
         [ag.RBF(ag.fixed(1.0)), ag.Matern32(ag.fixed(2.0))],
@@ -64,6 +65,7 @@ def test_moments_are_those_of_draws():
     np.testing.assert_allclose(found[1], draws.var(axis=0), rtol=0.02)
 
 
+@pytest.mark.slow
 def test_a_varying_share_is_found():
     u = np.sin(3 * X)
     data = {"a": (ag.Points(X), u), "b": (ag.Points(X), (X - 4.0) / 4.0 * u)}

@@ -155,7 +155,7 @@ def test_slopes_of_the_bound_agree_with_finite_differences():
 
 def test_batches_average_to_the_whole():
     passes, state = _passes(batch=4), _state()
-    parts = [passes.batch(state, rows, 0, i) for i, rows in enumerate(epoch_batches(8, 4, 0, 0))]
+    parts = [passes.batch(state, rows, 0, i, 2.0) for i, rows in enumerate(epoch_batches(8, 4, 0, 0))]
     whole = _passes().over(state, _passes().hold())
     assert np.mean([part.objective for part in parts]) == pytest.approx(float(whole.objective), rel=1e-10)
     np.testing.assert_allclose(np.mean([part.free.vector for part in parts], axis=0), whole.free.vector, rtol=1e-8)
