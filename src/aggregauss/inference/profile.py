@@ -68,6 +68,9 @@ def whole_passes(
     rounding = float(jnp.finfo(dtype).eps)
     close = max(min(CLOSE, FINER * tolerance), 4 * rounding * abs(max(profile.history)))
     top, uphill = climb(look, transported(passes.template, profile.state, jnp.asarray(vector), dtype), close)
+    if profile.best is not None and not uphill.objective >= profile.best[0] - tolerance:  # the search came down again
+        _, vector, top = profile.best
+        uphill = look(top)
 
     def near(vector: np.ndarray) -> tuple[float, np.ndarray, ascent.State]:
         best, rise = climb(look, transported(passes.template, top, jnp.asarray(vector), dtype), close)
@@ -93,6 +96,7 @@ class Profile:
     bar: tqdm
     known: list[Evaluation]  # those of an earlier run of the same search come first
     history: list[float] = dataclasses.field(default_factory=list)
+    best: tuple[float, np.ndarray, ascent.State] | None = None  # of this run
 
     def __call__(self, vector: np.ndarray) -> Evaluation:
         """The profile and its gradient."""
@@ -106,6 +110,8 @@ class Profile:
         slope = np.asarray(carried_slope(self.template, best, uphill, self.dtype))
         if np.isfinite(value) and np.isfinite(slope).all():
             self.state = best
+            if self.best is None or value > self.best[0]:
+                self.best = value, vector, best
         else:
             value, slope = -np.inf, np.zeros_like(slope)
         self.history.append(value)

@@ -23,7 +23,7 @@ START = 0.2  # variance of the variation, relative to the weights
 class RegressionNetwork(MultiTaskGP):
     """f_t(x) = level_t + Σ_r W_tr(x) u_r(x): tasks that share functions in shares that vary (a GP regression network).
 
-    W_tr(x) = w_tr + |w_t| g_tr(x), where every g_tr is a function with the kernel `varying`, whose variance is thus
+    W_tr(x) = w_tr + ‖w_t‖ g_tr(x), where every g_tr is a function with the kernel `varying`, whose variance is thus
     relative to the weights. Products are integrated over supports at the points of a quadrature rule. All else is as in
     `MultiTaskGP` with aggregation="latent"; inference is by `SVI`, with moments of f that are exact.
 
