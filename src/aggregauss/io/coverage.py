@@ -10,7 +10,7 @@ import numpy as np
 
 from aggregauss.io.grid import Grid
 
-SLIVER = 1e-5  # shares closer than this to none or to all are rounding
+SLIVER = 1e-5  # shares of a cell, or of a smaller region, closer than this to none or to all are rounding
 AGREEMENT = 1e-2  # cells by which a polygon's cells may differ from its area
 
 
@@ -34,7 +34,7 @@ def coverage(grid: Grid, geometries: Any) -> tuple[np.ndarray, np.ndarray, np.nd
     cell = np.concatenate([cells for cells, _ in found])
     share = np.concatenate([shares for _, shares in found])
     share = np.where(share > 1 - SLIVER, 1.0, share)
-    kept = share > SLIVER
+    kept = share > SLIVER * np.minimum(1.0, np.bincount(region, share, minlength=len(found)))[region]
     return region[kept], cell[kept], share[kept]
 
 

@@ -50,7 +50,7 @@ def pixels_of(raster: "xr.DataArray") -> np.ndarray:
         values = np.array(raster.values, dtype=np.float64)
     except (OSError, RuntimeError) as problem:
         raise ValueError(
-            f"{WHO}: {raster.name} cannot be read to its end ({_first_line(problem)}). It may be truncated; get it again."
+            f"{WHO}: {raster.name} cannot be read to its end ({_first_line(problem)}). Is it truncated? Get it again."
         ) from None
     values[values == raster.attrs.get(NODATA)] = np.nan
     return values
