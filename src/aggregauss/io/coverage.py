@@ -43,7 +43,7 @@ def _extracted(grid: Grid, shapes: np.ndarray) -> list[tuple[np.ndarray, np.ndar
     from exactextract import exact_extract
     from exactextract.raster import NumPyRasterSource
 
-    table = gpd.GeoDataFrame(geometry=shapes, crs=grid.crs)
+    table: Any = gpd.GeoDataFrame(geometry=shapes, crs=grid.crs)
     blank = np.broadcast_to(np.zeros(1, np.int8), grid.shape)
     west, south, east, north = grid.bounds
     source = NumPyRasterSource(blank, west, south, east, north, srs_wkt=table.crs.to_wkt())

@@ -47,7 +47,7 @@ def raster_name(source: Any) -> str:
 def pixels_of(raster: "xr.DataArray") -> np.ndarray:
     """The values, read from the file, in double precision."""
     try:
-        values = np.array(raster.values, dtype=np.float64)
+        values = raster.compute(scheduler="synchronous").values.astype(np.float64)  # also inside a worker of Dask
     except (OSError, RuntimeError) as problem:
         raise ValueError(
             f"{WHO}: {raster.name} cannot be read to its end ({_first_line(problem)}). Is it truncated? Get it again."
