@@ -14,6 +14,7 @@ import shapely
 
 import maps
 from aggregauss.io import open_raster, read_individuals, read_pixels, read_regions, whole_folder, write_geotiff
+from aggregauss.maps.blocks import predict_raster
 
 NAN = float("nan")
 GRID = maps.grid((4, 4))
@@ -241,4 +242,14 @@ def test_a_full_disk_leaves_nothing(tmp_path):
     assert _left(tmp_path) == []
     with pytest.raises(OSError, match="no room"), whole_folder(tmp_path / "results") as folder:
         write_geotiff(folder / "mean.tif", where, np.arange(where.size), noise, description="mean")
+    assert _left(tmp_path) == []
+
+
+@pytest.mark.usefixtures("_small_disk")
+@pytest.mark.parametrize("size", [200, 600])  # GDAL fails when it closes the file, or while it writes
+def test_a_full_disk_leaves_no_blocks(size, tmp_path):
+    where = maps.grid((size, size))
+    noise = maps.raster(np.random.default_rng(0).normal(size=where.size), where, "noise")
+    with pytest.raises(OSError, match="Is the disk full"):
+        predict_raster(lambda x: {"mean": x[:, 0]}, [noise], tmp_path / "results", names=["noise"], block=256)
     assert _left(tmp_path) == []

@@ -18,7 +18,7 @@ from aggregauss.checks import whole_number
 from aggregauss.io.align import align, class_fractions
 from aggregauss.io.covariates import by_name
 from aggregauss.io.folder import whole_file
-from aggregauss.io.geotiff import profile
+from aggregauss.io.geotiff import profile, small_cache
 from aggregauss.io.grid import Grid, grid_of
 from aggregauss.io.rasters import open_raster
 from aggregauss.io.redistribute import pixel_ratio
@@ -55,7 +55,7 @@ def predict_raster(
     ...     lst = ag.datasets.madagascar().covariates["lst"]
     ...     made = predict_raster(warm, [lst], folder, names=["lst"])
     ...     open_raster(made["warm"]).values[200, 100:104].tolist()
-    [1.0, 1.0, 1.0, 1.0]
+    [1.0, 1.0, 0.0, 1.0]
     """
     whole_number(block, WHO, "block")
     job = _job(predict, covariates, tuple(names), grid, metric, block)
@@ -82,7 +82,10 @@ class Job:
 
     def __call__(self, window: Window) -> dict[str, np.ndarray]:
         """The predictions of a block by name; none if it has no complete pixel."""
-        row, column, rows, columns = window
+        with small_cache():
+            return self._predicted(*window)
+
+    def _predicted(self, row: int, column: int, rows: int, columns: int) -> dict[str, np.ndarray]:
         part = self.grid.window(row, column, (rows, columns))
         values = [layer(part).ravel() for layer in self.layers]
         complete = np.isfinite(np.stack(values)).all(axis=0) if values else np.ones(part.size, bool)
@@ -145,7 +148,7 @@ def _source(name: str, sources: Mapping[str, Any]) -> tuple[str, float | None]:
 
 def _write(job: Job, folder: Path, block: int, client: Any) -> dict[str, Path]:
     """Write blocks as they come, in whatever order."""
-    with contextlib.ExitStack() as stack:
+    with small_cache(), contextlib.ExitStack() as stack:
         files: dict[str, Any] = {}
         for (row, column, rows, columns), found in _results(job, block, client):
             for name, values in found.items():
@@ -202,8 +205,38 @@ def _call(job: Job, window: Window) -> dict[str, np.ndarray]:
 def _geotiff(path: Path, grid: Grid, description: str) -> Iterator[Callable[..., None]]:
     """A function that writes values to a window; the file appears whole or not at all."""
     import rasterio
+    from rasterio.errors import RasterioIOError
     from rasterio.windows import Window as Rectangle
 
-    with whole_file(path) as made, rasterio.open(made, "w", **profile(grid)) as file:
-        file.set_band_description(1, description)
-        yield lambda values, rows, columns: file.write(values, 1, window=Rectangle.from_slices(rows, columns))
+    written = 0
+
+    def write(values: np.ndarray, rows: tuple[int, int], columns: tuple[int, int]) -> None:
+        nonlocal written
+        written += int(np.isfinite(values).sum())
+        try:
+            file.write(values, 1, window=Rectangle.from_slices(rows, columns))
+        except RasterioIOError:
+            raise _unwritten(path) from None
+
+    with whole_file(path) as made:
+        with rasterio.open(made, "w", **profile(grid)) as file:
+            file.set_band_description(1, description)
+            yield write
+        if _values_in(made) != written:  # closing a file on a full disk raises nothing
+            raise _unwritten(path)
+
+
+def _unwritten(path: Path) -> OSError:
+    return OSError(f"{WHO}: {path} could not be written to its end, so nothing was left there. Is the disk full?")
+
+
+def _values_in(path: Path) -> int:
+    """How many pixels of a raster can be read and have a value."""
+    import rasterio
+    from rasterio.errors import RasterioIOError
+
+    try:
+        with rasterio.open(path) as file:
+            return sum(int(np.isfinite(file.read(1, window=window)).sum()) for _, window in file.block_windows())
+    except RasterioIOError:
+        return -1
