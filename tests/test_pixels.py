@@ -8,7 +8,7 @@ import shapely
 
 import aggregauss as ag
 import maps
-from aggregauss.io import Grid, coverage, read_individuals, read_pixels, read_regions, write_geotiff
+from aggregauss.io import Grid, coverage, read_individuals, read_pixels, read_polygons, read_regions, write_geotiff
 
 RNG = np.random.default_rng(0)
 FILES = ag.datasets.madagascar()
@@ -187,9 +187,23 @@ def test_regions_smaller_than_a_pixel_are_noted_and_kept():
     assert any('1 region smaller than one pixel: "tiny".' in note for note in notes)
 
 
+def test_people_outside_of_the_outlines_are_noted():
+    where = maps.grid((4, 4))
+    half = maps.halves(maps.grid((4, 4), 900.0, (500_300.0, 7_999_700.0)))
+    notes = _noted(half, maps.raster(np.full(16, 10.0), where, "people"))
+    inside = 10.0 * 3.6**2
+    assert f"{160 - inside:,.0f} lie outside of all regions." in " ".join(notes)
+
+
+def test_notes_go_with_the_pixels():
+    notes = []
+    assert _pixels(maps.halves(maps.grid()), None, [maps.raster(np.arange(48.0), maps.grid(), "r")], notes).notes
+    assert notes
+
+
 def test_other_polygons_over_the_same_pixels():
     pixels = _pixels(FILES.districts, FILES.population, FILES.covariates)
-    regions = FILES.regions.rename(columns={"region": "label"})
+    regions = read_polygons(FILES.regions, notes=[])
     coarse = pixels.over(regions)
     names = gpd.read_file(FILES.districts).set_index("district")["region"][pixels.regions["label"]]
     sums = pd.Series(pixels.totals()).groupby(names.to_numpy()).sum()
