@@ -1,6 +1,7 @@
 """A Gaussian process observed over supports."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -22,7 +23,7 @@ from aggregauss.latent.effects import LinearEffects
 from aggregauss.latent.means import Mean, Zero
 from aggregauss.likelihoods import Gaussian, LaplaceNoise, Likelihood
 from aggregauss.parameters import Parametric
-from aggregauss.supports.standardise import standardiser
+from aggregauss.supports.standardise import Standardiser, standardiser
 from aggregauss.supports.support import Support
 
 
@@ -84,7 +85,7 @@ class GP(Parametric):
         *,
         counts: Any = None,
         inference: Exact | EP | SVI | Collapsed | None = None,
-        standardise: bool = False,
+        standardise: bool | Sequence[int] = False,
         seed: int = 0,
         progress: bool = True,
     ) -> Posterior:
@@ -92,16 +93,16 @@ class GP(Parametric):
 
         `noise_variance`, one number or one for each observation, is known noise beside what a Gaussian likelihood
         learns; `counts` are the numbers of trials of binomial observations. `standardise=True` brings all covariates to
-        mean zero and standard deviation one first (lengthscales are then in standard deviations); the posterior does
-        the same to whatever is predicted. `inference` defaults to `Exact()` under Gaussian noise, to `EP()` for a
-        constraint or Laplace noise, and to `SVI()` otherwise.
+        mean zero and standard deviation one first (lengthscales are then in standard deviations), a list of columns
+        only these; the posterior does the same to whatever is predicted. `inference` defaults to `Exact()` under
+        Gaussian noise, to `EP()` for a constraint or Laplace noise, and to `SVI()` otherwise.
         """
         observations = observe(support, y, noise_variance, counts)
         if self.kernel is not None:
             self.kernel.check_dim(support.dim)
         self.mean.check_dim(support.dim)
         check_task(observations, self.likelihood, self.aggregation)
-        scaler = standardiser(support) if standardise else None
+        scaler = _scaler(support, standardise)
         if scaler is not None:
             observations = dataclasses.replace(observations, support=scaler(support))
         elif self.kernel is not None:
@@ -134,6 +135,17 @@ class GP(Parametric):
         if isinstance(self.likelihood, Gaussian) and self.constraint is None:
             return Exact()
         return EP() if self.constraint is not None or isinstance(self.likelihood, LaplaceNoise) else SVI()
+
+
+def _scaler(support: Support, standardise: bool | Sequence[int]) -> Standardiser | None:
+    if isinstance(standardise, bool | np.bool_):
+        return standardiser(support) if standardise else None
+    columns = np.asarray(standardise)
+    if columns.size and not (columns.dtype.kind == "i" and columns.min() >= 0 and columns.max() < support.dim):
+        raise ValueError(
+            f'fit: "standardise" must be True, False or columns in 0..{support.dim - 1}, but got {list(standardise)}.'
+        )
+    return standardiser(support, columns.tolist()) if columns.size else None
 
 
 def check_task(observations: Observations, likelihood: Likelihood, aggregation: str) -> None:
