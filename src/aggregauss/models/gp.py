@@ -13,7 +13,7 @@ from aggregauss.inference.collapsed import Collapsed
 from aggregauss.inference.data import Data, Observations, observe
 from aggregauss.inference.ep import EP
 from aggregauss.inference.exact import Exact
-from aggregauss.inference.landmarks import landmarks
+from aggregauss.inference.landmarks import landmarks, with_places_scaled
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.svi import SVI
 from aggregauss.kernels.kernel import Kernel
@@ -103,11 +103,12 @@ class GP(Parametric):
         self.mean.check_dim(support.dim)
         check_task(observations, self.likelihood, self.aggregation)
         scaler = _scaler(support, standardise)
+        scheme = inference if inference is not None else self._default()
         if scaler is not None:
             observations = dataclasses.replace(observations, support=scaler(support))
+            scheme = with_places_scaled(scheme, scaler)
         elif self.kernel is not None:
             warn_of_scales(support, self.kernel)
-        scheme = inference if inference is not None else self._default()
         post = scheme.fit(self, observations, seed, progress)
         if scaler is None:
             return post
@@ -127,9 +128,9 @@ class GP(Parametric):
         assert isinstance(self.likelihood, Gaussian)
         return self.likelihood.noise(data.scale, data.noise_variance)
 
-    def inducing_points(self, wanted: Any, support: Support, seed: int) -> np.ndarray:
-        """Inducing points, shape (m, d); none where there is no kernel."""
-        return np.zeros((0, support.dim)) if self.kernel is None else landmarks(wanted, support, seed)
+    def inducing(self, wanted: Any, support: Support, seed: int) -> Support | None:
+        """Supports of the inducing variables; none where there is no kernel."""
+        return None if self.kernel is None else landmarks(wanted, support, seed)
 
     def _default(self) -> Exact | EP | SVI:
         if isinstance(self.likelihood, Gaussian) and self.constraint is None:
