@@ -9,15 +9,15 @@ from typing import Any
 from jaxtyping import Array, Float
 
 from aggregauss.kernels import distance
+from aggregauss.kernels.bessel import t_k1
 from aggregauss.kernels.kernel import Kernel, dims, per_dim
 from aggregauss.parameters import parameter
-from aggregauss.kernels.bessel import t_k1
 
 SQRT2 = 2.0**0.5
 
 
 class Matern1(Kernel):
-    """Functions between those of `Matern12` and `Matern32`: the field of SPDE and INLA models; over boxes by quadrature.
+    """Functions between those of `Matern12` and `Matern32`, as SPDE and INLA models have them; over boxes by quadrature.
 
     >>> import aggregauss as ag
     >>> field = ag.Matern1(lengthscale=1.5, variance=0.6)  # range 3
