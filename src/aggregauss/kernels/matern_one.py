@@ -17,7 +17,7 @@ SQRT2 = 2.0**0.5
 
 
 class Matern1(Kernel):
-    """Functions between those of `Matern12` and `Matern32`, as SPDE and INLA models have them; over boxes by quadrature.
+    """Functions between those of `Matern12` and `Matern32`, as SPDE and INLA models have them; over boxes quadrature.
 
     >>> import aggregauss as ag
     >>> field = ag.Matern1(lengthscale=1.5, variance=0.6)  # range 3
