@@ -57,6 +57,7 @@ from aggregauss.supports import (  # noqa: E402
     Product,
     Support,
     concatenate,
+    pool,
 )
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ __all__ = [
     "param",
     "parameters",
     "plots",
+    "pool",
     "privacy",
 ]
 

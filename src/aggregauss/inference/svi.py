@@ -16,7 +16,7 @@ from aggregauss.inference.batches import random_batches
 from aggregauss.inference.best_mean import with_best_mean
 from aggregauss.inference.bounds import BOUNDS
 from aggregauss.inference.checkpoint import Checkpoint, fingerprint
-from aggregauss.inference.climb import EASY, MOST
+from aggregauss.inference.climb import EASY, MOST, climb
 from aggregauss.inference.conditional import Conditional, sparse_conditional
 from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import choose_shapes
@@ -30,6 +30,7 @@ from aggregauss.inference.starts import level_function, starts
 from aggregauss.likelihoods import Poisson
 from aggregauss.parameters import pack, settled, unpack
 from aggregauss.supports.points import Points
+from aggregauss.supports.pool import pool
 
 WHOLE = 30_000_000  # entries of k(atoms, Z) up to which a pass over all the data is one step
 SURELY, NOTICEABLE = 4.0, 1.3  # standard errors, and ratio, from which overdispersion is spoken of
@@ -53,6 +54,10 @@ class SVI:
     `gradients="adam"` moves q (whitened) by Adam as well; `optimise=False` keeps the hyper-parameters. Whole passes
     also find how uncertain these are, and the posterior is a mixture over them unless `integrate=False`.
 
+    `pool=32` looks for the hyper-parameters with the individuals of each bag pooled into so many (`ag.pool`), and only
+    then brings q to its best with all of them: bags of hundreds fit many times faster. The last two objectives in
+    `post.runs[0].path` are those with pooled individuals and with all.
+
     >>> import aggregauss as ag, numpy as np
     >>> x = np.linspace(0, 10, 200)
     >>> bags = ag.Bags(x, bag=np.arange(200) // 10)
@@ -71,6 +76,7 @@ class SVI:
     optimise: bool = True
     optimise_inducing: bool = False
     integrate: bool = True
+    pool: int | None = None
     max_epochs: int = 1000
     tolerance: float = 1e-3
     probes: int = 32
@@ -85,14 +91,11 @@ class SVI:
         Z = model.inducing_points(self.inducing, support, seed)
         template = starts(model, observations, 0, seed)[0]
         m = len(Z) + template.mean.effects
-        batch = self._batch(support.atom_counts, m)
-        passes = Passes(
-            template,
-            observations,
-            ascent.Settings(self.bound, self.dtype, self.gradients == "natural", self.optimise_inducing),
-            choose_shapes(observations, batch, m, self.probes, np.dtype(self.dtype)),
-            seed,
-        )
+        everyone = self._passes(template, observations, m, seed)
+        passes, batch = everyone, self._batch(support.atom_counts, m)
+        if self.pool is not None:
+            pooled = dataclasses.replace(observations, support=pool(support, self.pool))
+            passes, batch = self._passes(template, pooled, m, seed), self._batch(pooled.support.atom_counts, m)
         rho = self.natural_rate or (0.05 if batch < n or self.bound == "mc" else 0.5)
         start = ascent.init(pack(template), jnp.asarray(Z), m, self.learning_rate, rho)
         if (
@@ -110,7 +113,20 @@ class SVI:
                 f"SVI: the run {message}, and smaller steps did not help. The last good state is returned. Standardise "
                 "the covariates, or lower learning_rate."
             )
-        return self._posterior(passes, state, history, message, mixture, progress)
+        if self.pool is not None:
+            state, uphill = climb(everyone.with_q(state, everyone.hold()), state, FINER * self.tolerance * n)
+            history.append(float(uphill.objective))
+        return self._posterior(everyone, state, history, message, mixture, progress)
+
+    def _passes(self, template: Any, observations: Observations, m: int, seed: int) -> Passes:
+        batch = self._batch(observations.support.atom_counts, m)
+        return Passes(
+            template,
+            observations,
+            ascent.Settings(self.bound, self.dtype, self.gradients == "natural", self.optimise_inducing),
+            choose_shapes(observations, batch, m, self.probes, np.dtype(self.dtype)),
+            seed,
+        )
 
     def _batch(self, counts: np.ndarray, m: int) -> int:
         if self.batch_size is not None:
