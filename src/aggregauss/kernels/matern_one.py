@@ -17,12 +17,12 @@ SQRT2 = 2.0**0.5
 
 
 class Matern1(Kernel):
-    """Functions between those of `Matern12` and `Matern32`, as SPDE and INLA models have them; over boxes quadrature.
+    """Functions between those of `Matern12` and `Matern32`, as in SPDE models; means over boxes by quadrature.
 
     >>> import aggregauss as ag
     >>> field = ag.Matern1(lengthscale=1.5, variance=0.6)  # range 3
     >>> ag.cov(field, ag.Points([[0.0, 0.0]]), ag.Points([[0.0, 3.0]])).round(9)
-    Array([[0.08395877]], dtype=float64)
+    Array([[0.08380048]], dtype=float64)
     """
 
     stationary = True
