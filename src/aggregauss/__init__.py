@@ -61,8 +61,9 @@ from aggregauss.supports import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
-    from aggregauss import baselines, datasets, metrics, plots, privacy
+    from aggregauss import baselines, datasets, maps, metrics, plots, privacy
     from aggregauss.io import ParquetBags
+    from aggregauss.maps import disaggregate
 
 __version__ = "0.1.0"
 
@@ -125,9 +126,11 @@ __all__ = [
     "concatenate",
     "cov",
     "datasets",
+    "disaggregate",
     "explain",
     "fixed",
     "load",
+    "maps",
     "metrics",
     "param",
     "parameters",
@@ -136,12 +139,21 @@ __all__ = [
     "privacy",
 ]
 
-_LATE = ("baselines", "datasets", "metrics", "plots", "privacy")  # modules that `import aggregauss` does not pay for
+_LATE = (
+    "baselines",
+    "datasets",
+    "maps",
+    "metrics",
+    "plots",
+    "privacy",
+)  # modules that `import aggregauss` does not pay for
+
+_HOMES = {"ParquetBags": "aggregauss.io", "disaggregate": "aggregauss.maps"}  # names that load a module when first used
 
 
 def __getattr__(name: str) -> object:
     if name in _LATE:
         return importlib.import_module(f"aggregauss.{name}")
-    if name == "ParquetBags":
-        return importlib.import_module("aggregauss.io").ParquetBags
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'aggregauss' has no attribute {name!r}")
