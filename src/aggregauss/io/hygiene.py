@@ -80,4 +80,4 @@ def lone_regions(labels: list[str], covered: np.ndarray) -> list[str]:
 def _stands_apart(known: np.ndarray, value: float) -> bool:
     """Whether a value is far from all others."""
     rest = known[known != value]
-    return not len(rest) or abs(value - np.median(rest)) > 5 * (np.ptp(rest) + 1e-12)
+    return not len(rest) or bool(abs(value - np.median(rest)) > 5 * (np.ptp(rest) + 1e-12))
