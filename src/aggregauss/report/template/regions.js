@@ -39,6 +39,13 @@ function shape(region, rings) {
   }
 }
 
+// The box around all regions, or around the grid when there are no outlines.
+function around(regions, world) {
+  const boxes = regions.filter((region) => region.box).map((region) => region.box);
+  if (!boxes.length) return [0, 0, world.width, world.height];
+  return boxes.reduce((a, b) => [Math.min(a[0], b[0]), Math.min(a[1], b[1]), Math.max(a[2], b[2]), Math.max(a[3], b[3])]);
+}
+
 const regionAt = (regions, u, v) => regions.find(({ box, rings }) =>
   box && u >= box[0] && u <= box[2] && v >= box[1] && v <= box[3] && inside(rings, u, v)) ?? null;
 

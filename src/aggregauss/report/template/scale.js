@@ -24,7 +24,7 @@ function logTicks([low, high], count) {
   const decades = Math.log10(high / low);
   if (decades < 0.7) return linearTicks([low, high], count);
   const every = Math.max(1, Math.ceil(decades / count));
-  const factors = decades * 3 <= count ? [1, 2, 5] : decades * 2 <= count ? [1, 3] : [1];
+  const factors = decades * 3 <= count + 1 ? [1, 2, 5] : decades * 2 <= count + 2 ? [1, 3] : [1];
   const ticks = [];
   for (let p = Math.floor(Math.log10(low)); p <= Math.log10(high); p++) {
     if (p % every === 0) for (const f of factors) ticks.push(Number(`${f}e${p}`));
