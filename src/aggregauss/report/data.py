@@ -18,6 +18,8 @@ COLUMNS = ("label", "observed", "fitted", "lower", "upper", "population", "rate"
 class Layer:
     """One surface: a value for each pixel, the northernmost row first, NaN where there is none.
 
+    The colours of a "probability" run from 0 to 1, those of a "diverging" layer are centred on 0.
+
     >>> Layer("mean", np.array([[0.1, 0.2], [np.nan, 0.3]]), "cases per person", "log", "The expected rate.").name
     'mean'
     """
@@ -65,10 +67,10 @@ class ReportData:
     """All that the page shows.
 
     `bounds` are west, south, east and north of the grid that the layers share: degrees when `geographic`, else metres.
-    `regions` is a GeoJSON FeatureCollection in the same coordinates whose properties hold `label`. The rows of `table` are
-    the regions: label, observed, fitted, lower, upper, population, and rate in the unit of the first layer; a column
-    `fitted_rate` becomes a map too, and further columns are shown in the table. `calibration` holds `level`, `inside` (the
-    share of regions inside intervals of that level) and perhaps `kind`.
+    `regions` is a GeoJSON FeatureCollection in the same coordinates whose properties hold `label`. The rows of `table`
+    are the regions: label, observed, fitted, lower, upper, population, and rate in the unit of the first layer; a
+    column `fitted_rate` becomes a map too, and further columns are shown in the table. `calibration` holds `level`,
+    `inside` (the share of regions inside intervals of that level) and perhaps `kind`.
     """
 
     title: str

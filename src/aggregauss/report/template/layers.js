@@ -55,10 +55,11 @@ function coloursOfCodes(value, scale, kind) {
 
 function perRegion(column, name, about, regions, { unit, scale }) {
   const drawn = regions.filter((region) => region.path && region.get(column) != null);
-  const values = drawn.map((region) => region.get(column)).sort((a, b) => a - b);
+  const all = drawn.map((region) => region.get(column)).sort((a, b) => a - b);
+  const values = scale === "log" ? all.filter((value) => value > 0) : all;
   const rank = (share) => values[Math.round(share * (values.length - 1))];
   return {
-    name, about, unit, scale, range: [rank(0.01), rank(0.99)], extent: [rank(0), rank(1)], surface: false,
+    name, about, unit, scale, range: [rank(0.01), rank(0.99)], extent: [all[0], all[all.length - 1]], surface: false,
     ready: Promise.resolve(),
     at: (u, v) => regionAt(regions, u, v)?.get(column) ?? null,
     paint(context, colourScale) {
