@@ -13,7 +13,7 @@ CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "
 DRIVER = shutil.which("chromedriver")
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--allow-file-access-from-files",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 SHORT = (
     "const all = (s) => [...document.querySelectorAll(s)], one = (s) => document.querySelector(s);"
@@ -23,21 +23,16 @@ POINTER = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mous
 
 
 class Browser:
-    """One window. `run` gives the value of a function body in which `one`, `all` and the arguments a, b, c are known."""
+    """One window. `run` gives the value of a function body that knows `one`, `all` and its arguments a, b, c."""
 
-    def __init__(self, folder: Path, width: int = 1400, height: int = 1000, flags: tuple[str, ...] = ()) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, width: int = 1400, height: int = 1000) -> None:
         environment = {**os.environ, "no_proxy": "127.0.0.1,localhost"}
         self.driver = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, text=True, env=environment)
         started = next(line for line in self.driver.stdout if "successfully on port" in line)
         self.root = f"http://127.0.0.1:{int(started.rstrip().rstrip('.').rsplit(' ', 1)[1])}"
         self.open_ = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
         own = [f"--user-data-dir={folder / 'profile'}", f"--window-size={width},{height}"]
-        options = {
-            "binary": CHROMIUM,
-            "args": [*FLAGS, *own, *flags],
-            "prefs": {"download.default_directory": str(folder)},
-        }
+        options = {"binary": CHROMIUM, "args": [*FLAGS, *own]}
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
         self.session = "/session"
         self.session += "/" + self._post("", capabilities={"alwaysMatch": wanted})["sessionId"]

@@ -83,6 +83,15 @@ def test_nothing_fails_and_nothing_is_refused(page):
     assert browser.errors() == []
 
 
+def test_a_script_that_is_not_ours_is_refused(page, browser, tmp_path):
+    page()
+    changed = (tmp_path / "report.html").read_text().replace('"use strict"', '"use strict"; window.hacked = 1')
+    (tmp_path / "report.html").write_text(changed)
+    browser.open(tmp_path / "report.html")
+    assert browser.run("return window.hacked") is None
+    assert "Content Security Policy" in browser.errors()[0]
+
+
 def test_hostile_text_is_shown_as_text_and_does_nothing(page):
     browser = page()
     assert browser.run("return window.hacked") is None
@@ -151,6 +160,16 @@ def test_the_wheel_zooms_about_the_pointer(page):
         browser.wheel(x, y, -300)
     browser.wait("return all('.scalebar')[1].innerText !== a", bar)
     np.testing.assert_allclose(_place(_hover(browser, x, y)), _place(before), atol=0.02)
+
+
+def test_two_fingers_zoom(page):
+    browser = page()
+    (x, y), bar = _on_screen(browser, 6, 8), _scale_bar(browser)
+    for kind, gap in (("touchStart", 40), ("touchMove", 90), ("touchMove", 160), ("touchEnd", None)):
+        fingers = [] if gap is None else [{"x": x - gap, "y": y, "id": 0}, {"x": x + gap, "y": y, "id": 1}]
+        browser.cdp("Input.dispatchTouchEvent", type=kind, touchPoints=fingers)
+    browser.wait("return all('.scalebar')[1].innerText !== a", bar)
+    assert browser.run("return all('.regions tr.picked').length") == 0
 
 
 def test_both_maps_look_at_the_same_place(page):

@@ -1,6 +1,7 @@
 """What the page shows: plain records in which everything is computed already."""
 
 import dataclasses
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -93,10 +94,10 @@ class ReportData:
         _same_grid(self.layers)
         _columns(self.table, COLUMNS, "table")
         _columns(self.calibration, ("level", "inside"), "calibration")
-        repeated = self.table["label"][self.table["label"].duplicated()]
-        if len(repeated):
+        repeated = [label for label, count in Counter(self.table["label"]).items() if count > 1]
+        if repeated:
             raise ValueError(
-                f'ReportData: each row of "table" needs a "label" of its own, but "{repeated.iloc[0]}" is there twice.'
+                f'ReportData: each row of "table" needs a "label" of its own, but "{repeated[0]}" is there twice.'
             )
         west, south, east, north = self.bounds
         if not (west < east and south < north):

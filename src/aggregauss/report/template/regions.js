@@ -1,6 +1,6 @@
 // The regions: rows of the table with their outlines, in units of the page's own coordinates (see view.js).
 
-function readRegions({ table, outlines, grid, geographic }, world) {
+function readRegions({ table, outlines }, world) {
   const at = Object.fromEntries(table.columns.map((name, i) => [name, i]));
   const regions = table.rows.map((row, index) => ({
     index, row, path: null, rings: [], box: null,

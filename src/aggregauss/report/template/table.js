@@ -1,9 +1,9 @@
 // The regions as a table: sorted by any column, filtered by name, picked by a click, saved as CSV.
 
-function plainTable({ columns, rows }, caption) {
+function plainTable({ columns, rows }) {
   const numeric = columns.map((_, i) => rows.some((row) => typeof row[i] === "number"));
   const kind = (i) => (numeric[i] ? "number" : null);
-  return h("div", { class: "scroll" }, h("table", {}, caption ? h("caption", {}, caption) : null,
+  return h("div", { class: "scroll" }, h("table", {},
     h("thead", {}, h("tr", {}, columns.map((name, i) => h("th", { scope: "col", class: kind(i) }, heading(name))))),
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((value, i) => h("td", { class: kind(i) }, show(value))))))));
 }
