@@ -5,6 +5,7 @@ import gzip
 import io
 import math
 import re
+import time
 from importlib import resources
 
 import numpy as np
@@ -237,14 +238,14 @@ def test_a_region_picked_in_one_place_is_marked_everywhere(page):
     assert browser.run("return one('.regions tr.picked th').textContent") == LABELS[0]
 
 
-def test_the_table_as_csv_is_the_table(page):
-    browser = page()
-    text = browser.run(
-        "let file; const make = URL.createObjectURL;"
-        "URL.createObjectURL = (blob) => { file = blob; return make(blob); };"
-        "one('a[download]').click(); return file.text()"
-    )
-    rows = list(csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline="")))
+def test_the_downloaded_csv_is_the_table(page, tmp_path):
+    browser, file = page(), tmp_path / "regions.csv"
+    browser.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    browser.run("one('a[download]').click()")
+    end = time.monotonic() + 20.0
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig"), newline="")))
     assert [row["label"] for row in rows] == list(LABELS)
     assert [float(row["upper"]) for row in rows] == list(report().table["upper"])
     assert rows[3]["rate"] == ""

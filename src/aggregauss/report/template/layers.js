@@ -77,7 +77,7 @@ function readLayers(data, regions, world) {
   const rates = { unit: data.layers[0]?.unit ?? "", scale: data.layers[0]?.scale ?? "log" };
   const has = (column) => regions.some((region) => region.path && region.get(column) != null);
   const observed = has("rate") && perRegion("rate", "Observed rate of each region",
-    "What was reported: one number for each region, spread over its people.", regions, rates);
+    "What was reported: one number for each region.", regions, rates);
   const fitted = has("fitted_rate") && perRegion("fitted_rate", "Fitted rate of each region",
     "What the model gives for each region as a whole.", regions, rates);
   return [observed, fitted, ...surfaces].filter(Boolean);
