@@ -72,7 +72,7 @@ def observe(support: Any, y: Any, noise_variance: Any, counts: Any = None) -> Ob
             f'fit: "support" must be a batch of supports such as Points, Intervals or Bags, but got '
             f"{type(support).__name__}. Wrap point locations as Points(X)."
         )
-    values = as_vector(_aligned(support, y), "fit", "y", len(support))
+    values = as_vector(_aligned(support, y, "y"), "fit", "y", len(support))
     if noise_variance is None:
         noise = np.zeros(len(support))
     else:
@@ -81,7 +81,7 @@ def observe(support: Any, y: Any, noise_variance: Any, counts: Any = None) -> Ob
     if (noise < 0).any():
         row = first_bad(noise < 0)[0]
         raise ValueError(f'fit: "noise_variance" must not be negative, but row {row} is {noise[row]}.')
-    trials = None if counts is None else as_vector(_aligned(support, counts), "fit", "counts", len(support))
+    trials = None if counts is None else as_vector(_aligned(support, counts, "counts"), "fit", "counts", len(support))
     return Observations(support, values, noise, trials)
 
 
@@ -104,15 +104,18 @@ def refuse_duplicates(observations: Observations) -> None:
         seen[key] = int(row)
 
 
-def _aligned(support: Support, y: Any) -> Any:
+def _aligned(support: Support, y: Any, name: str) -> Any:
     index = getattr(y, "index", None)
     if support.labels is None or index is None or not hasattr(y, "reindex"):
         return y
     missing = set(support.labels) - set(index)
     extra = set(index) - set(support.labels)
     if not missing and not extra:
+        if len(index) > len(support):
+            twice = index[index.duplicated()][0]
+            raise ValueError(f'fit: "{name}" must have one value for each support, but "{twice}" has several.')
         return y.reindex(support.labels)
     if list(index) == list(range(len(index))):
         return y  # a default index carries no names
-    side, name = ("supports", next(iter(missing))) if missing else ('"y"', next(iter(extra)))
-    raise ValueError(f'fit: "y" and the supports must name the same rows, but "{name}" is only in the {side}.')
+    side, label = ("supports", next(iter(missing))) if missing else (f'"{name}"', next(iter(extra)))
+    raise ValueError(f'fit: "{name}" and the supports must name the same rows, but "{label}" is only in the {side}.')

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm.auto import tqdm
 
-from aggregauss.checks import one_of, warn, whole_number
+from aggregauss.checks import one_of, positive_number, warn, whole_number
 from aggregauss.inference import ascent
 from aggregauss.inference.batches import random_batches
 from aggregauss.inference.best_mean import with_best_mean
@@ -251,6 +251,13 @@ class SVI:
         one_of(self.dtype, ("float64", "float32"), "SVI", "dtype")
         for name, least in (("max_epochs", 1), ("probes", 2), ("checkpoint_every", 1)):
             whole_number(getattr(self, name), "SVI", name, least)
+        for name in ("learning_rate", "tolerance"):
+            positive_number(getattr(self, name), "SVI", name)
+        if self.natural_rate is not None:
+            positive_number(self.natural_rate, "SVI", "natural_rate", most=1.0)
+        if self.checkpoint is not None and not Path(self.checkpoint).resolve().parent.is_dir():
+            folder = Path(self.checkpoint).resolve().parent
+            raise FileNotFoundError(f'SVI: "checkpoint" must lie in a folder that exists, but {folder} does not.')
         if self.batch_size is not None and whole_number(self.batch_size, "SVI", "batch_size") > len(observations.y):
             raise ValueError(
                 f'SVI: "batch_size" must not exceed the {len(observations.y)} observations, but is {self.batch_size}.'

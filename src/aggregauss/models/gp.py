@@ -103,7 +103,7 @@ class GP(Parametric):
         self.mean.check_dim(support.dim)
         check_task(observations, self.likelihood, self.aggregation)
         scaler = _scaler(support, standardise)
-        scheme = inference if inference is not None else self._default()
+        scheme = a_scheme(inference) or self._default()
         if scaler is not None:
             observations = dataclasses.replace(observations, support=scaler(support))
             scheme = with_places_scaled(scheme, scaler)
@@ -147,6 +147,14 @@ def _scaler(support: Support, standardise: bool | Sequence[int]) -> Standardiser
             f'fit: "standardise" must be True, False or columns in 0..{support.dim - 1}, but got {list(standardise)}.'
         )
     return standardiser(support, columns.tolist()) if columns.size else None
+
+
+def a_scheme(inference: Any) -> Any:
+    """The scheme that was asked for, or None; a sentence if it is something else."""
+    if inference is not None and (isinstance(inference, type) or not hasattr(inference, "fit")):
+        got = f"the class {inference.__name__}" if isinstance(inference, type) else repr(inference)
+        raise TypeError(f'fit: "inference" must be a scheme such as Exact() or SVI(), with brackets, but got {got}.')
+    return inference
 
 
 def check_task(observations: Observations, likelihood: Likelihood, aggregation: str) -> None:

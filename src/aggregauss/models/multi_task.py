@@ -18,7 +18,7 @@ from aggregauss.inference.svi import SVI
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.latent.coregionalisation import Coregionalised, Levels, Mixing, with_channel, without_channel
 from aggregauss.likelihoods import Gaussian, JointLikelihood, Likelihood
-from aggregauss.models.gp import check_task
+from aggregauss.models.gp import a_scheme, check_task
 from aggregauss.models.multi_task_posterior import MultiTaskPosterior
 from aggregauss.parameters import Parametric, fixed, parameters
 from aggregauss.supports.support import Support, concatenate
@@ -165,7 +165,7 @@ class MultiTaskGP(Parametric):
         """
         observations = self._observe(data, noise_variance or {}, counts or {})
         gaussian = all(isinstance(g, Gaussian) for g in self.likelihoods)
-        scheme = inference if inference is not None else Exact(integrate=True) if gaussian else SVI()
+        scheme = a_scheme(inference) or (Exact(integrate=True) if gaussian else SVI())
         return MultiTaskPosterior(scheme.fit(self, observations, seed, progress))
 
     def _observe(self, data: Mapping[str, Any], noise: Mapping[str, Any], counts: Mapping[str, Any]) -> Observations:
