@@ -72,6 +72,8 @@ def observe(support: Any, y: Any, noise_variance: Any, counts: Any = None) -> Ob
             f'fit: "support" must be a batch of supports such as Points, Intervals or Bags, but got '
             f"{type(support).__name__}. Wrap point locations as Points(X)."
         )
+    if len(support) == 0:
+        raise ValueError('fit: "support" has no rows. Give at least one observation.')
     values = as_vector(_aligned(support, y, "y"), "fit", "y", len(support))
     if noise_variance is None:
         noise = np.zeros(len(support))

@@ -166,14 +166,7 @@ class Posterior:
 
         About one when the likelihood's scatter is right; well above one, counts are overdispersed.
         """
-        observations = self.observations
-        if len(observations.support) == 0:
-            raise TypeError("dispersion: a saved posterior does not hold its data. Ask before saving.")
-        fitted = self.predict(observations.support, "observation").mean
-        spread = self.model.likelihood.scatter(fitted)
-        return float(
-            np.sum((observations.y - fitted) ** 2 / spread) / max(1.0, len(fitted) - self.effective_parameters)
-        )
+        return pearson(self)[0]
 
     @property
     def effective_parameters(self) -> float:
@@ -293,6 +286,21 @@ class Posterior:
         mean, variance = (jnp.asarray(x) for x in self._moments(Points(support.center)))
         slope = jax.jvp(lambda m: self.model.likelihood.g.mean(m, variance), (mean,), (jnp.ones_like(mean),))[1]
         return dataclasses.replace(support, weight=support.effective_weight * np.asarray(slope), measure="total")
+
+
+def pearson(post: Posterior) -> tuple[float, float]:
+    """`Posterior.dispersion`, and the degrees of freedom that it is over.
+
+    An observation uses Var(η̂) / Var(y | η̂) parameters; where others share the functions, all of them use more.
+    """
+    support, y = post.observations.support, post.observations.y
+    if len(support) == 0:
+        raise TypeError("dispersion: a saved posterior does not hold its data. Ask before saving.")
+    fitted = post.predict(support, "observation").mean
+    spread = post.model.likelihood.scatter(fitted)
+    used = min(post.effective_parameters, float(np.sum(post.predict(support).variance / spread)))
+    free = max(1.0, len(y) - used)
+    return float(np.sum((y - fitted) ** 2 / spread) / free), free
 
 
 def _matched(link: Link, mean: np.ndarray, variance: np.ndarray) -> Marginals:

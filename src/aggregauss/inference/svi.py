@@ -24,7 +24,7 @@ from aggregauss.inference.hyperparameters import Around
 from aggregauss.inference.inducing import JITTER, entries, on_device
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.passes import Passes
-from aggregauss.inference.posterior import Component, Posterior
+from aggregauss.inference.posterior import Component, Posterior, pearson
 from aggregauss.inference.profile import FINER, whole_passes
 from aggregauss.inference.sparse import Group
 from aggregauss.inference.starts import level_function, starts
@@ -219,10 +219,9 @@ class SVI:
                 for w, vector, own in bar
             ]
             post = dataclasses.replace(post, mixture=tuple(parts), parameter_covariance=mixture.covariance)
-        if passes.observations.task is not None:
-            return post
-        if isinstance(fitted.likelihood, Poisson) and not fitted.likelihood.region_effect:
-            warn_if_overdispersed(post)
+        for task, (view, rows) in enumerate(by_task(fitted, passes.observations)):
+            if isinstance(view.likelihood, Poisson) and not view.likelihood.region_effect:
+                warn_if_overdispersed(post, view, rows, task)
         return post
 
     def _held(self, passes: Passes, width: int) -> Iterable[Group] | None:
@@ -295,12 +294,14 @@ def by_task(model: Any, observations: Observations) -> list[tuple[Any, np.ndarra
     return [(model.of_task(t), np.flatnonzero(observations.task == t)) for t in range(len(model.likelihoods))]
 
 
-def warn_if_overdispersed(post: Posterior) -> None:
-    """Say so when counts scatter more than Poisson counts would, by far more than chance."""
-    free = max(1.0, len(post.observations.y) - post.effective_parameters)
-    ratio = post.dispersion()
+def warn_if_overdispersed(post: Posterior, view: Any, rows: np.ndarray, task: int) -> None:
+    """Say so when counts of a task scatter more than Poisson counts would, by far more than chance."""
+    several = post.observations.task is not None
+    own = dataclasses.replace(post, model=view, observations=post.observations[rows]) if several else post
+    ratio, free = pearson(own)
     if ratio > 1.0 + SURELY * np.sqrt(2.0 / free) and ratio > NOTICEABLE:
+        whose = f' of task "{post.model.tasks[task]}"' if several else ""
         warn(
-            f"SVI: the counts scatter {ratio:.1f} times as much as Poisson counts would around the fitted means, so "
-            "intervals are too narrow. Use Poisson(region_effect=True) or NegativeBinomial()."
+            f"SVI: the counts{whose} scatter {ratio:.1f} times as much as Poisson counts would around the fitted "
+            "means, so intervals are too narrow. Use Poisson(region_effect=True) or NegativeBinomial()."
         )

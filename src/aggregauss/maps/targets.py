@@ -91,7 +91,8 @@ def predict_rasters(
             f"rasters for {', '.join(found.pixels.names)}."
         )
     predictor = PointPredictor(found.posterior, found.rate if threshold is None else float(threshold))
+    metric = None if found.pixels.grid is None else found.pixels.grid.metric
     with whole_folder(out, overwrite) as folder:
-        predict_raster(predictor, covariates, folder, names=found.pixels.names, **options)
+        predict_raster(predictor, covariates, folder, names=found.pixels.names, metric=metric, **options)
         written = sorted(path.name for path in folder.iterdir())
     return [Path(out) / name for name in written]

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from aggregauss.checks import one_of, whole_number
+from aggregauss.checks import of_task, one_of, whole_number
 from aggregauss.inference.collapsed import Collapsed
 from aggregauss.inference.data import Data, Observations, observe
 from aggregauss.inference.exact import Exact
@@ -88,7 +88,7 @@ class MultiTaskGP(Parametric):
         self.likelihoods = tuple(likelihoods.values())
         self.tasks = tuple(str(task) for task in likelihoods)
         given = dict.fromkeys(self.tasks, aggregation) if isinstance(aggregation, str) else aggregation
-        self._name_tasks(given, "aggregation")
+        self._name_tasks(given, "MultiTaskGP", "aggregation")
         each = [given.get(task, "latent") for task in self.tasks]
         self.aggregation = tuple(one_of(a, ("latent", "response"), "MultiTaskGP", "aggregation") for a in each)
         for task, likelihood, how in zip(self.tasks, self.likelihoods, self.aggregation):
@@ -170,7 +170,7 @@ class MultiTaskGP(Parametric):
 
     def _observe(self, data: Mapping[str, Any], noise: Mapping[str, Any], counts: Mapping[str, Any]) -> Observations:
         for given, name in ((data, "data"), (noise, "noise_variance"), (counts, "counts")):
-            self._name_tasks(given, name)
+            self._name_tasks(given, "fit", name)
         if missing := [task for task in self.tasks if task not in data]:
             raise ValueError(f'fit: "data" must have every task of the model, but lacks "{missing[0]}".')
         parts = []
@@ -178,9 +178,10 @@ class MultiTaskGP(Parametric):
             if not isinstance(data[task], tuple | list) or len(data[task]) != 2:
                 raise TypeError(f'fit: the data of task "{task}" must be a pair (supports, y).')
             support, y = data[task]
-            one = observe(support, y, noise.get(task), counts.get(task))
-            one = dataclasses.replace(one, support=self.places(one.support))
-            check_task(one, self.likelihoods[number], self.aggregation[number])
+            with of_task(task):
+                one = observe(support, y, noise.get(task), counts.get(task))
+                one = dataclasses.replace(one, support=self.places(one.support))
+                check_task(one, self.likelihoods[number], self.aggregation[number])
             parts.append(one)
         dims = {task: part.support.dim for task, part in zip(self.tasks, parts)}
         if len(set(dims.values())) > 1:
@@ -197,11 +198,12 @@ class MultiTaskGP(Parametric):
             np.repeat(np.arange(len(parts)), [len(part.y) for part in parts]),
         )
 
-    def _name_tasks(self, given: Mapping[str, Any], name: str) -> None:
-        unknown = [task for task in given if task not in self.tasks]
-        if unknown:
+    def _name_tasks(self, given: Mapping[str, Any], who: str, name: str) -> None:
+        if not isinstance(given, Mapping):
+            raise TypeError(f'{who}: "{name}" must be a dictionary by task, but is {type(given).__name__}.')
+        if unknown := [task for task in given if task not in self.tasks]:
             listed = ", ".join(f'"{task}"' for task in self.tasks)
-            raise KeyError(f'"{name}" names the task "{unknown[0]}", but the tasks are {listed}.')
+            raise KeyError(f'{who}: "{name}" names the task "{unknown[0]}", but the tasks are {listed}.')
 
 
 class TaskView(Parametric):
