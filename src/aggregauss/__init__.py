@@ -12,7 +12,7 @@ import jax
 jax.config.update("jax_enable_x64", True)  # covariance matrices are not to be factorised in single precision
 
 from aggregauss.archive import load  # noqa: E402
-from aggregauss.inference import EP, SVI, Collapsed, Exact, Posterior, Prediction  # noqa: E402
+from aggregauss.inference import EP, SVI, Collapsed, Exact, Posterior, Prediction, plan_grid  # noqa: E402
 from aggregauss.kernels import (  # noqa: E402
     RBF,
     ConstantKernel,
@@ -128,6 +128,7 @@ __all__ = [
     "metrics",
     "param",
     "parameters",
+    "plan_grid",
     "plots",
     "privacy",
 ]
