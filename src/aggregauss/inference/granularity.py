@@ -3,9 +3,7 @@
 import dataclasses
 from typing import Any, Literal, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from aggregauss.checks import as_matrix, as_vector, first_bad
 from aggregauss.inference.representative import difference, interpolation
@@ -18,7 +16,7 @@ from aggregauss.supports.nodes import at_nodes
 from aggregauss.supports.points import Points
 from aggregauss.supports.support import Support, concatenate, draw
 
-FINE, COARSE = 0.2, 0.5  # η up to which points do as well as regions, and from which they clearly do not
+FINE, COARSE = 0.2, 0.45  # η up to which points do as well as regions, and from which they clearly do not
 PLACES = 600  # at most so many stand for all: eigenvalues cost their number cubed
 WORDS = {
     "fine": "Fine enough",
@@ -110,21 +108,21 @@ def granularity(kernel: Kernel, Z: Any, regions: Support, counts: Any = None, no
     each = regions.mass if counts is None else as_vector(counts, "granularity", "counts", len(regions))
     share = each / each.sum()
     X, owner, p = _places(regions, share)
-    apart = difference(kept, X, jnp.asarray(points[owner]), p)
+    apart = difference(kept, X, points[owner], p)
     total = None if counts is None else float(each.sum())
-    printed = interpolation(kept, X, jnp.asarray(points), jnp.asarray(owner), p, jnp.asarray(total or float(len(p))))
-    scale = float(jnp.sqrt(apart.variance))
+    printed = interpolation(kept, X, points, owner, p, total or float(len(p)))
+    scale = np.sqrt(apart.variance)
     return Granularity(
-        eta=float(apart.eta),
-        place_error=float(apart.error),
+        eta=apart.eta,
+        place_error=apart.error,
         summary_error=_root_mean(_summary_variance(kept, points, regions), share) / scale,
         noise=None if noise is None else _root_mean(np.asarray(noise), share) / scale,
-        beta=float(apart.beta),
-        gamma=float(printed.gamma),
-        kappa=float(printed.kappa),
-        lambda1=float(printed.lambda1),
-        lambda2=float(printed.lambda2),
-        eta_printed=float(printed.eta),
+        beta=apart.beta,
+        gamma=printed.gamma,
+        kappa=printed.kappa,
+        lambda1=printed.lambda1,
+        lambda2=printed.lambda2,
+        eta_printed=printed.eta,
         summaries=len(points),
         individuals=total,
     )
@@ -163,11 +161,11 @@ def represented(support: Support, X: Any, widths: Any) -> Represented:
     return Represented(every, Z, support)
 
 
-def _places(regions: Support, share: np.ndarray) -> tuple[Array, np.ndarray, Array]:
+def _places(regions: Support, share: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     nodes = at_nodes(regions)
     weight = nodes.effective_weight * share[nodes.owner]
     chosen = draw(len(weight), PLACES, seed=0)
-    return jnp.asarray(nodes.center[chosen]), nodes.owner[chosen], jnp.asarray(weight[chosen] / weight[chosen].sum())
+    return nodes.center[chosen], nodes.owner[chosen], weight[chosen] / weight[chosen].sum()
 
 
 def _summary_variance(kernel: Kernel, Z: np.ndarray, regions: Support) -> np.ndarray:

@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from aggregauss.checks import as_matrix, as_vector, whole_number
@@ -119,15 +118,15 @@ def _assess(kernel: Kernel, places: np.ndarray, weights: np.ndarray, widths: np.
     centers = places.min(axis=0) + (found + 0.5) * widths
     chosen = draw(len(places), PLACES, seed=0)
     p = weights[chosen] / weights[chosen].sum()
-    apart = difference(kernel, *(jnp.asarray(x) for x in (places[chosen], centers[cell[chosen]], p)))
+    apart = difference(kernel, places[chosen], centers[cell[chosen]], p)
     full = count >= least_count
     return Grid(
         widths=tuple(widths.tolist()),
         cells=int(full.sum()),
         median_count=float(np.median(count[full])) if full.any() else 0.0,
         suppressed=float(count[~full].sum() / count.sum()),
-        eta=float(apart.eta),
-        place_error=float(apart.error),
+        eta=apart.eta,
+        place_error=apart.error,
     )
 
 

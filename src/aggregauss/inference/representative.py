@@ -20,10 +20,10 @@ however close they are. So the printed η begins to rise with m where the errors
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jax.scipy.special import gammaincc
+import numpy as np
 from jaxtyping import Array, Float, Int
+from scipy.special import expit, gammaincc
 
 from aggregauss import linalg
 from aggregauss.kernels.kernel import Kernel
@@ -31,75 +31,75 @@ from aggregauss.supports.layout import at_points
 
 LEAST_XI = 1.451974  # the larger root of 2 √(π ξ) exp(-ξ) = 1
 STEPS = 256  # of each grid: every point of one gives a valid bound, so a grid is enough
+Matrix = Float[np.ndarray, "n d"]
+Vector = Float[np.ndarray, " n"]
 
 
 class Difference(NamedTuple):
-    """How f at the places differs from f at their points; `eta`, `error` in prior standard deviations."""
+    """How f at the places differs from f at their points; `eta` and `error` in prior standard deviations."""
 
-    eta: Float[Array, ""]
-    error: Float[Array, ""]  # root of the mean of E e²
-    beta: Float[Array, ""]  # largest change of a covariance
-    variance: Float[Array, ""]  # mean of k(x, x)
+    eta: float
+    error: float  # root of the mean of E e²
+    beta: float  # largest change of a covariance
+    variance: float  # mean of k(x, x)
 
 
 class Interpolation(NamedTuple):
     """The printed quantities: how well the points interpolate the places."""
 
-    eta: Float[Array, ""]
-    gamma: Float[Array, ""]
-    kappa: Float[Array, ""]
-    lambda1: Float[Array, ""]
-    lambda2: Float[Array, ""]
+    eta: float
+    gamma: float
+    kappa: float
+    lambda1: float
+    lambda2: float
 
 
-@eqx.filter_jit
-def difference(kernel: Kernel, X: Float[Array, "n d"], Z: Float[Array, "n d"], p: Float[Array, " n"]) -> Difference:
+def difference(kernel: Kernel, X: Matrix, Z: Matrix, p: Vector) -> Difference:
     """η and its kin for places `X` with shares `p`, each represented by its row of `Z`."""
-    xx, xz, zz = _block(kernel, X, X), _block(kernel, X, Z), _block(kernel, Z, Z)
-    variance = jnp.sum(p * jnp.diagonal(xx))
-    root = jnp.sqrt(p)
-    C = (xx - xz - xz.T + zz) * root[:, None] * root[None, :] / variance
-    beta = jnp.maximum(jnp.max(jnp.abs(xx - zz)), jnp.max(jnp.abs(xx - xz)))
-    return Difference(_eta(jnp.linalg.eigvalsh(C)), jnp.sqrt(jnp.maximum(jnp.trace(C), 0.0)), beta, variance)
+    n = len(X)
+    K = np.asarray(_gram(kernel, jnp.asarray(np.concatenate([X, Z]))))
+    xx, xz, zz = K[:n, :n], K[:n, n:], K[n:, n:]
+    variance = p @ np.diagonal(xx)
+    root = np.sqrt(p / variance)
+    C = (xx - xz - xz.T + zz) * root[:, None] * root
+    beta = max(np.abs(xx - zz).max(), np.abs(xx - xz).max())
+    return Difference(
+        least_eta(np.linalg.eigvalsh(C)), float(np.sqrt(max(np.trace(C), 0.0))), float(beta), float(variance)
+    )
 
 
-@eqx.filter_jit
 def interpolation(
-    kernel: Kernel,
-    X: Float[Array, "n d"],
-    Z: Float[Array, "m d"],
-    owner: Int[Array, " n"],
-    p: Float[Array, " n"],
-    total: Float[Array, ""],
+    kernel: Kernel, X: Matrix, Z: Float[np.ndarray, "m d"], owner: Int[np.ndarray, " n"], p: Vector, total: float
 ) -> Interpolation:
     """The printed quantities for places `X` of the points `Z[owner]`, where `total` individuals have shares `p`."""
-    m = len(Z)
-    uu, fu = _block(kernel, Z, Z), _block(kernel, X, Z)
-    L = linalg.factor(uu)
-    half = linalg.lower_solve(L, fu.T)
-    off = jax.nn.one_hot(owner, m, dtype=X.dtype) - jax.scipy.linalg.solve_triangular(L, half, lower=True, trans=1).T
-    root = jnp.sqrt(p)
-    worst = jnp.linalg.eigvalsh((off * p[:, None]).T @ off)[-1]  # κ = 1 / (m worst)
-    unexplained = (_block(kernel, X, X) - half.T @ half) * root[:, None] * root[None, :]
-    lambda1, lambda2 = jnp.linalg.eigvalsh(uu)[-1], total * jnp.linalg.eigvalsh(unexplained)[-1]
-    variance = jnp.sum(p * kernel.own(at_points(X)))
-    xi = LEAST_XI * jnp.geomspace(1.0, 100.0, STEPS)
-    delta = jnp.sqrt(xi) * (jnp.sqrt(lambda1 * m * worst / variance) + jnp.sqrt(jnp.maximum(lambda2, 0.0) / variance))
-    eta = jnp.min(delta + gammaincc(m / 2 * jnp.ones_like(xi), xi * m / 2))
-    return Interpolation(eta, jnp.max(jnp.abs(off)), 1 / (m * worst), lambda1, lambda2)
+    n, m = len(X), len(Z)
+    K = np.asarray(_gram(kernel, jnp.asarray(np.concatenate([X, Z]))))
+    ff, fu, uu = K[:n, :n], K[:n, n:], K[n:, n:]
+    inverse = np.linalg.inv(np.asarray(linalg.factor(jnp.asarray(uu))))
+    half = inverse @ fu.T
+    off = np.eye(m)[owner] - half.T @ inverse
+    root = np.sqrt(p)
+    worst = np.linalg.eigvalsh((off * p[:, None]).T @ off)[-1]  # κ = 1 / (m worst)
+    lambda1 = np.linalg.eigvalsh(uu)[-1]
+    lambda2 = total * max(np.linalg.eigvalsh((ff - half.T @ half) * root[:, None] * root)[-1], 0.0)
+    xi = LEAST_XI * np.geomspace(1.0, 100.0, STEPS)
+    delta = np.sqrt(xi / (p @ np.diagonal(ff))) * (np.sqrt(lambda1 * m * worst) + np.sqrt(lambda2))
+    eta = np.min(delta + gammaincc(m / 2, xi * m / 2))
+    kappa = 1 / (m * worst) if worst > 0 else np.inf
+    return Interpolation(*(float(x) for x in (eta, np.abs(off).max(), kappa, lambda1, lambda2)))
 
 
-def _eta(eigenvalues: Float[Array, " n"]) -> Float[Array, ""]:
-    """min over δ of δ + P(Σ λ g² > δ²), at most one: δ = 0 is always allowed."""
-    values = jnp.maximum(eigenvalues, 0.0)
-    largest = jnp.maximum(values[-1], 1e-32)  # a larger bound on λ_1 only narrows the choice of s
-    share = jax.nn.sigmoid(jnp.linspace(-9.0, 9.0, STEPS))  # 2 s λ_1
-    half_log = -0.5 * jnp.sum(jnp.log1p(-share[:, None] * values[None, :] / largest), axis=1)
-    delta = jnp.maximum(jnp.sqrt(jnp.sum(values)), 1e-12) * jnp.geomspace(1.0, 40.0, STEPS)
-    log_tail = half_log[:, None] - share[:, None] * delta[None, :] ** 2 / (2 * largest)
-    tail = jnp.exp(jnp.minimum(jnp.min(log_tail, axis=0), 0.0))
-    return jnp.minimum(jnp.min(delta + tail), 1.0)
+def least_eta(eigenvalues: Vector) -> float:
+    """min over δ of δ + P(Σ λ g² > δ²) for ascending λ; at most one, because δ = 0 is always allowed."""
+    values = np.maximum(eigenvalues, 0.0)
+    largest = max(values[-1], 1e-32)  # a larger bound on λ_1 only narrows the choice of s
+    share = expit(np.linspace(-9.0, 9.0, STEPS))  # 2 s λ_1
+    half_log = -0.5 * np.sum(np.log1p(-share[:, None] * values / largest), axis=1)
+    delta = max(np.sqrt(np.sum(values)), 1e-12) * np.geomspace(1.0, 40.0, STEPS)
+    log_tail = np.min(half_log[:, None] - share[:, None] * delta**2 / (2 * largest), axis=0)
+    return float(min(np.min(delta + np.exp(np.minimum(log_tail, 0.0))), 1.0))
 
 
-def _block(kernel: Kernel, X: Float[Array, "n d"], Y: Float[Array, "m d"]) -> Float[Array, "n m"]:
-    return kernel.block(at_points(X), at_points(Y))
+@eqx.filter_jit
+def _gram(kernel: Kernel, X: Float[Array, "n d"]) -> Float[Array, "n n"]:
+    return kernel.block(at_points(X), at_points(X))
