@@ -2,24 +2,37 @@
 
 Individuals live on a square of six lengthscales, evenly or in towns; y = f(x) + N(0, 0.5²) with f ~ GP(0, RBF(1)).
 Each cell publishes its mean and its count. The same model is fitted to the means three times: at the centres
-(`Points`), over the cells (`Boxes`), and over the individuals' places (`Bags`). Lengthscale and variance are learned.
+(`Points`), over the cells (`Boxes`), and over the individuals' places (`Bags`).
 """
 
 import functools
 
 import numpy as np
-import pandas as pd
-from common import arguments, page, picture, resumable, table
+from common import arguments, resumable
 
 import aggregauss as ag
 from aggregauss.inference.granularity import granularity
 
-SIDE, INDIVIDUALS, NOISE, REPETITIONS = 6.0, 1000, 0.5, 10
+SIDE, INDIVIDUALS, NOISE = 6.0, 1000, 0.5
+REPETITIONS = {"known": 10}
 WIDTHS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 DESIGNS = ("evenly", "in towns")
 SUPPORTS = ("centres", "cells", "places")
 TRUTH = ag.RBF(1.0, 1.0)
-COLUMNS = ["design", "width", "seed", "support", "rmse", "coverage", "width95", "lengthscale", "eta", "summary_error", "noise"]
+COLUMNS = [
+    "parameters",
+    "design",
+    "width",
+    "seed",
+    "support",
+    "rmse",
+    "coverage",
+    "width95",
+    "lengthscale",
+    "eta",
+    "summary_error",
+    "noise",
+]
 
 
 class Town:
@@ -56,7 +69,13 @@ def supports(X: np.ndarray, width: float) -> tuple[dict[str, ag.Support], np.nda
     }, cell
 
 
-def compute(design: str, width: float, seed: int) -> list[dict]:
+def fit(parameters: str, support: ag.Support, mean: np.ndarray, count: np.ndarray) -> ag.Posterior:
+    model = ag.GP(ag.RBF(1.0, 1.0), ag.Gaussian(ag.fixed(0.0)))
+    inference = ag.Exact(restarts=0, optimise=parameters == "learned")
+    return model.fit(support, mean, NOISE**2 / count, inference=inference, progress=False)
+
+
+def compute(parameters: str, design: str, width: float, seed: int) -> list[dict]:
     data = town(design, seed)
     made, cell = supports(data.X, width)
     count = np.bincount(cell)
@@ -64,8 +83,7 @@ def compute(design: str, width: float, seed: int) -> list[dict]:
     judged = granularity(TRUTH, made["centres"].center, made["places"], count, NOISE**2 / count)
     rows = []
     for name, support in made.items():
-        model = ag.GP(ag.RBF(1.0, 1.0), ag.Gaussian(ag.fixed(0.0)))
-        post = model.fit(support, mean, NOISE**2 / count, inference=ag.Exact(restarts=0), progress=False)
+        post = fit(parameters, support, mean, count)
         found = post.predict(ag.Points(data.test))
         low, high = found.interval(0.95)
         figures = {
@@ -79,3 +97,9 @@ def compute(design: str, width: float, seed: int) -> list[dict]:
         }
         rows.append({"support": name, **{key: f"{float(x):.5g}" for key, x in figures.items()}})
     return rows
+
+
+if __name__ == "__main__":
+    options = arguments(__doc__).parse_args()
+    keys = [(q, d, w, s) for q, n in REPETITIONS.items() for s in range(n) for d in DESIGNS for w in WIDTHS]
+    resumable("points_or_regions", keys, COLUMNS, compute, options.fresh)

@@ -23,6 +23,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
+from scipy.linalg import solve_triangular
 from scipy.special import expit, gammaincc
 
 from aggregauss import linalg
@@ -75,9 +76,9 @@ def interpolation(
     n, m = len(X), len(Z)
     K = np.asarray(_gram(kernel, jnp.asarray(np.concatenate([X, Z]))))
     ff, fu, uu = K[:n, :n], K[:n, n:], K[n:, n:]
-    inverse = np.linalg.inv(np.asarray(linalg.factor(jnp.asarray(uu))))
-    half = inverse @ fu.T
-    off = np.eye(m)[owner] - half.T @ inverse
+    L = np.asarray(linalg.factor(jnp.asarray(uu)))
+    half = solve_triangular(L, fu.T, lower=True)
+    off = np.eye(m)[owner] - solve_triangular(L, half, lower=True, trans=1).T
     root = np.sqrt(p)
     worst = np.linalg.eigvalsh((off * p[:, None]).T @ off)[-1]  # κ = 1 / (m worst)
     lambda1 = np.linalg.eigvalsh(uu)[-1]
