@@ -41,6 +41,7 @@ from aggregauss.likelihoods import (  # noqa: E402
     LaplaceNoise,
     NegativeBinomial,
     Poisson,
+    SampleQuasi,
     StudentT,
 )
 from aggregauss.models import GP, MultiTaskGP, RegressionNetwork  # noqa: E402
@@ -113,6 +114,7 @@ __all__ = [
     "RangePrior",
     "RationalQuadratic",
     "RegressionNetwork",
+    "SampleQuasi",
     "SdPrior",
     "StudentT",
     "Support",
