@@ -55,8 +55,10 @@ from aggregauss.supports import (  # noqa: E402
     Polygons,
     Polytopes,
     Product,
+    Summaries,
     Support,
     concatenate,
+    summarise,
 )
 
 if TYPE_CHECKING:
@@ -117,6 +119,7 @@ __all__ = [
     "SampleQuasi",
     "SdPrior",
     "StudentT",
+    "Summaries",
     "Support",
     "White",
     "Zero",
@@ -132,6 +135,7 @@ __all__ = [
     "parameters",
     "plots",
     "privacy",
+    "summarise",
 ]
 
 _LATE = ("baselines", "datasets", "metrics", "plots", "privacy")  # modules that `import aggregauss` does not pay for

@@ -85,7 +85,7 @@ def refuse_response(model: Any, who: str) -> None:
     """A sentence if the link comes before the integral, which then is not normal."""
     if model.aggregation == "response" and model.likelihood.link != "identity":
         raise TypeError(
-            f'{who}: under aggregation="response" the {model.likelihood.link} link is taken before the aggregate, which '
+            f'{who}: under aggregation="response" the {model.likelihood.link} link comes before the aggregate, which '
             'is then not normal. Use inference=SVI(), or aggregation="latent".'
         )
 

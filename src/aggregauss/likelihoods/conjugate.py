@@ -1,4 +1,4 @@
-"""Observations that are normal about the latent integral: y ~ N(v, noise), v = ∫ f dμ, with a closed form for everything.
+"""Observations that are normal about the latent integral: y ~ N(v, noise), v = ∫ f dμ.
 
 A likelihood may know more of an observation than its value. What that adds to the evidence does not depend on f:
 

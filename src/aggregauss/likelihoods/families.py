@@ -87,7 +87,7 @@ def _square(eta: Values, phi: Values) -> Values:
     return phi * eta**2
 
 
-POSITIVE, COUNTS = ("exp",), dict(low=0.0, inward=_half_an_event)
+POSITIVE, COUNTS = ("exp",), {"low": 0.0, "inward": _half_an_event}
 
 FAMILIES = {
     "gaussian": Family(lambda eta, phi: phi + 0.0 * eta, lambda r, phi: _normal(r, phi + 0.0 * r.mean), ("identity",)),

@@ -115,7 +115,8 @@ class Likelihood(Parametric):
         """A sentence if the likelihood cannot have produced `y`."""
         if counts is not None and not self.counts_trials:
             raise ValueError(
-                f'fit: "counts" is for binomial observations and for SampleQuasi, but the likelihood is {type(self).__name__}.'
+                f'fit: "counts" is for binomial observations and for SampleQuasi, but the likelihood is '
+                f"{type(self).__name__}."
             )
 
     def _refuse(self, y: np.ndarray, bad: np.ndarray, wanted: str, remedy: str) -> None:

@@ -54,9 +54,9 @@ class SampleQuasi(Conjugate):
 
     dispersion: Float[Array, ""] = parameter(role="noise")
     region_sd: Float[Array, ""] = parameter(role="region_sd")
-    family: str = eqx.field(static=True)
-    variance_function: Callable[[Values], Values] | None = eqx.field(static=True)
-    region_effect: bool = eqx.field(static=True)
+    family: str = eqx.field(static=True, kw_only=True)
+    variance_function: Callable[[Values], Values] | None = eqx.field(static=True, kw_only=True)
+    region_effect: bool = eqx.field(static=True, kw_only=True)
     takes_noise = True
 
     def __init__(
@@ -142,7 +142,8 @@ class SampleQuasi(Conjugate):
         if (counts <= 0).any():
             row = first_bad(counts <= 0)[0]
             raise ValueError(
-                f'fit: "counts" must be positive, but row {row} is {counts[row]}. Leave out regions without individuals.'
+                f'fit: "counts" must be positive, but row {row} is {counts[row]}. Leave out regions '
+                "without individuals."
             )
         if not is_mean:
             raise ValueError(

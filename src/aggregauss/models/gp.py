@@ -92,11 +92,12 @@ class GP(Parametric):
         """The posterior given observations `y` of the supports; the model itself is left unchanged.
 
         `noise_variance`, one number or one for each observation, is known noise beside what a Gaussian likelihood
-        learns; `counts` are the numbers of trials of binomial observations, or of the individuals that each `y` of a
-        `SampleQuasi` likelihood summarises, and `variances` those within the summaries (divisor n). `standardise=True` brings all covariates to
-        mean zero and standard deviation one first (lengthscales are then in standard deviations); the posterior does
-        the same to whatever is predicted. `inference` defaults to `Exact()` under Gaussian noise, to `EP()` for a
-        constraint or Laplace noise, and to `SVI()` otherwise.
+        learns. `counts` are the numbers of trials of binomial observations, or of the individuals that each `y`
+        summarises under a `SampleQuasi` likelihood; `variances` are those within the summaries, with divisor n.
+
+        `standardise=True` brings all covariates to mean zero and standard deviation one first (lengthscales are then in
+        standard deviations); the posterior does the same to whatever is predicted. `inference` defaults to `Exact()`
+        under Gaussian noise and for summaries, to `EP()` for a constraint or Laplace noise, and to `SVI()` otherwise.
         """
         observations = observe(support, y, noise_variance, counts, variances)
         if self.kernel is not None:

@@ -174,8 +174,8 @@ class MultiTaskGP(Parametric):
         """The posterior given `{task: (supports, y)}`; the model itself is left unchanged.
 
         `noise_variance`, for the tasks that it names, is known noise beside what a Gaussian likelihood learns; `counts`
-        and `variances` are as in `GP.fit`. `inference` defaults to `Exact(integrate=True)` if all noise is Gaussian, else to
-        `SVI()`.
+        and `variances` are as in `GP.fit`. `inference` defaults to `Exact(integrate=True)` if all noise is Gaussian,
+        else to `SVI()`.
         """
         observations = self._observe(data, noise_variance or {}, counts or {}, variances or {})
         gaussian = all(
