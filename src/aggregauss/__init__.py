@@ -41,6 +41,7 @@ from aggregauss.likelihoods import (  # noqa: E402
     LaplaceNoise,
     NegativeBinomial,
     Poisson,
+    SampleQuasi,
     StudentT,
 )
 from aggregauss.models import GP, MultiTaskGP, RegressionNetwork  # noqa: E402
@@ -54,8 +55,10 @@ from aggregauss.supports import (  # noqa: E402
     Polygons,
     Polytopes,
     Product,
+    Summaries,
     Support,
     concatenate,
+    summarise,
 )
 
 if TYPE_CHECKING:
@@ -113,8 +116,10 @@ __all__ = [
     "RangePrior",
     "RationalQuadratic",
     "RegressionNetwork",
+    "SampleQuasi",
     "SdPrior",
     "StudentT",
+    "Summaries",
     "Support",
     "White",
     "Zero",
@@ -131,6 +136,7 @@ __all__ = [
     "plan_grid",
     "plots",
     "privacy",
+    "summarise",
 ]
 
 _LATE = ("baselines", "datasets", "metrics", "plots", "privacy")  # modules that `import aggregauss` does not pay for

@@ -6,6 +6,7 @@ from aggregauss.supports.points import Points
 from aggregauss.supports.polygons import Polygons
 from aggregauss.supports.polytopes import Polytopes
 from aggregauss.supports.product import Product
+from aggregauss.supports.summarise import Summaries, summarise
 from aggregauss.supports.support import Support, concatenate
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "Polygons",
     "Polytopes",
     "Product",
+    "Summaries",
     "Support",
     "concatenate",
+    "summarise",
 ]
