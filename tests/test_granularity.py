@@ -161,6 +161,21 @@ def test_a_posterior_is_judged_by_places_widths_or_regions_alike(at_points):
     assert dense.individuals == 6000
 
 
+def test_summaries_are_judged_by_their_counts_whatever_the_family():
+    cells = ag.summarise(X, np.exp(np.sin(X)), grid=1.0, origin=[0.0])
+    model = ag.GP(ag.RBF(ag.fixed(1.0), ag.fixed(4.0)), ag.SampleQuasi("poisson"))
+    at_once = ag.Exact(optimise=False)
+    by = {
+        name: model.fit(where, cells.mean, counts=cells.counts, inference=at_once)
+        for name, where in (("points", cells.points), ("regions", cells.regions), ("bags", cells.bags))
+    }
+    judged = by["points"].granularity(cells.regions)
+    assert judged == by["regions"].granularity()
+    assert judged.individuals == len(X) == by["bags"].granularity().individuals
+    expected = np.sqrt(np.sum(cells.counts / len(X) / (cells.counts * cells.mean))) / 2.0
+    assert judged.noise == pytest.approx(expected)  # V = 1 / (n ȳ)
+
+
 def test_standardised_places_are_judged_in_their_own_units(at_points):
     model = ag.GP(ag.RBF(ag.fixed(1.0 / CENTERS.std()), ag.fixed(4.0)), ag.Gaussian(ag.fixed(0.03)))
     post = model.fit(ag.Points(CENTERS), np.sin(CENTERS), 0.01, inference=ag.Exact(optimise=False), standardise=True)
@@ -208,6 +223,9 @@ def test_the_plan_is_the_coarsest_grid_that_is_fine_enough():
     assert len(plan.cells) == plan.grid.cells == (count >= 5).sum()
     assert plan.grid.suppressed == pytest.approx(count[count < 5].sum() / 6000)
     assert len(plan.table()) == len(plan.tried)
+    made = ag.summarise(places, places[:, 0], grid=plan.grid.widths, origin=plan.origin)
+    kept = made.regions[made.counts >= 5]
+    np.testing.assert_allclose(plan.cells.center, kept.center)
 
 
 def test_the_plan_and_the_verdict_agree_about_the_same_grid():

@@ -7,7 +7,7 @@ hardly anyone lives in a cell with fewer individuals than may be published.
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 NODES = 1 << 14  # places that stand for a density
 GRIDS = 40  # at most so many are tried, each with cells narrower by the square root of two
-FINEST = 4  # times as many cells as places show nothing new
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +40,20 @@ class Grid:
     place_error: float
 
 
+class Individuals(NamedTuple):
+    """Places, how many individuals each stands for, and where grids begin."""
+
+    places: np.ndarray
+    weights: np.ndarray
+    origin: np.ndarray
+
+    def by_cell(self, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Cells with someone in them (whole numbers from the origin), their counts, and the cell of each place."""
+        index = np.floor((self.places - self.origin) / widths).astype(int)
+        found, cell = np.unique(index, axis=0, return_inverse=True)
+        return found, np.bincount(cell.ravel(), self.weights), cell.ravel()
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class GridPlan:
     """The grid that was chosen (None if there is none), all that were tried, and why."""
@@ -48,8 +61,7 @@ class GridPlan:
     grid: Grid | None
     tried: tuple[Grid, ...]
     verdict: str
-    places: np.ndarray = dataclasses.field(repr=False)
-    weights: np.ndarray = dataclasses.field(repr=False)
+    individuals: Individuals
     least_count: int
 
     @property
@@ -57,10 +69,15 @@ class GridPlan:
         """The cells that may be published, as supports with measure "mean"."""
         if self.grid is None:
             raise ValueError(f"plan_grid: there is no such grid. {self.verdict}")
-        low, widths = self.places.min(axis=0), np.array(self.grid.widths)
-        found, count, _ = _occupied(self.places, self.weights, widths)
-        kept = found[count >= self.least_count]
-        return Boxes(low + kept * widths, low + (kept + 1) * widths, measure="mean")
+        widths = np.array(self.grid.widths)
+        found, count, _ = self.individuals.by_cell(widths)
+        low = self.origin + found[count >= self.least_count] * widths
+        return Boxes(low, low + widths, measure="mean")
+
+    @property
+    def origin(self) -> np.ndarray:
+        """The lower corner of every grid."""
+        return self.individuals.origin
 
     def table(self) -> "pd.DataFrame":
         """All grids that were tried, coarsest first."""
@@ -88,7 +105,8 @@ def plan_grid(
     At most the share `suppressed` of the individuals may fall in cells with fewer than `least_count`, which cannot be
     published. Individuals are at the places `X`, or spread over `domain=(low, high)` with `density` individuals for
     each unit of volume (a number, or a function of places). Cells have the proportions of the kernel's ranges; give
-    `widths`, rows of one number for each dimension, to choose among grids of your own.
+    `widths`, rows of one number for each dimension, to choose among grids of your own. Hand the plan to `summarise` as
+    `grid=plan.grid.widths, origin=plan.origin`; `plan.cells` are the cells that may be published.
 
     >>> import aggregauss as ag
     >>> plan = plan_grid(ag.RBF(10.0, 1.0), domain=([0.0], [100.0]), density=20.0, least_count=10)
@@ -102,23 +120,23 @@ def plan_grid(
     for name, value in (("suppressed", suppressed), ("target", target)):
         if not 0 <= value < 1:
             raise ValueError(f'plan_grid: "{name}" must be at least 0 and less than 1, but got {value}.')
-    places, weights = _individuals(X, domain, density)
-    kept.check_dim(places.shape[1])
+    who = _individuals(X, domain, density)
+    kept.check_dim(who.places.shape[1])
     tried = []
-    for width in _candidates(kept, places) if widths is None else _given(widths, places.shape[1]):
-        tried.append(_assess(kept, places, weights, width, least_count))
-        if widths is None and (tried[-1].eta <= target / 2 or tried[-1].cells > FINEST * len(places)):
+    for width in _candidates(kept, who.places) if widths is None else _given(widths, who.places.shape[1]):
+        tried.append(_assess(kept, who, width, least_count))
+        if widths is None and tried[-1].eta <= target / 2:
             break
     chosen, verdict = _choose(tried, least_count, suppressed, target)
-    return GridPlan(chosen, tuple(tried), verdict, places, weights, least_count)
+    return GridPlan(chosen, tuple(tried), verdict, who, least_count)
 
 
-def _assess(kernel: Kernel, places: np.ndarray, weights: np.ndarray, widths: np.ndarray, least_count: int) -> Grid:
-    found, count, cell = _occupied(places, weights, widths)
-    centers = places.min(axis=0) + (found + 0.5) * widths
-    chosen = draw(len(places), PLACES, seed=0)
-    p = weights[chosen] / weights[chosen].sum()
-    apart = difference(kernel, places[chosen], centers[cell[chosen]], p)
+def _assess(kernel: Kernel, who: Individuals, widths: np.ndarray, least_count: int) -> Grid:
+    found, count, cell = who.by_cell(widths)
+    centers = who.origin + (found + 0.5) * widths
+    chosen = draw(len(who.places), PLACES, seed=0)
+    p = who.weights[chosen] / who.weights[chosen].sum()
+    apart = difference(kernel, who.places[chosen], centers[cell[chosen]], p)
     full = count >= least_count
     return Grid(
         widths=tuple(widths.tolist()),
@@ -128,13 +146,6 @@ def _assess(kernel: Kernel, places: np.ndarray, weights: np.ndarray, widths: np.
         eta=apart.eta,
         place_error=apart.error,
     )
-
-
-def _occupied(places: np.ndarray, weights: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cells with someone in them (as whole numbers from the lower corner), their counts, and the cell of each place."""
-    index = np.floor((places - places.min(axis=0)) / widths).astype(int)
-    found, cell = np.unique(index, axis=0, return_inverse=True)
-    return found, np.bincount(cell.ravel(), weights), cell.ravel()
 
 
 def _choose(tried: list[Grid], least: int, suppressed: float, target: float) -> tuple[Grid | None, str]:
@@ -199,13 +210,12 @@ def _given(widths: Any, dim: int) -> Iterator[np.ndarray]:
     return (np.broadcast_to(row, dim) for row in table)
 
 
-def _individuals(X: Any, domain: Any, density: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Places, and how many individuals each stands for."""
+def _individuals(X: Any, domain: Any, density: Any) -> Individuals:
     if (X is None) == (domain is None):
         raise ValueError('plan_grid: give either the places "X", or "domain" and "density".')
     if X is not None:
         places = as_matrix(X, "plan_grid", "X")
-        return places, np.ones(len(places))
+        return Individuals(places, np.ones(len(places)), places.min(axis=0))
     if density is None:
         raise ValueError('plan_grid: "domain" needs "density", the number of individuals for each unit of volume.')
     from scipy.stats import qmc  # slow to import
@@ -218,4 +228,4 @@ def _individuals(X: Any, domain: Any, density: Any) -> tuple[np.ndarray, np.ndar
     each = as_vector(each, "plan_grid", "density", NODES)
     if (each < 0).any() or not each.any():
         raise ValueError('plan_grid: "density" must not be negative, and not zero everywhere.')
-    return places, each * np.prod(high - low) / NODES
+    return Individuals(places, each * np.prod(high - low) / NODES, low)
