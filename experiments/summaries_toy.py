@@ -1,4 +1,4 @@
-"""Summaries by representative points on a line (Shikuri 2025, Figures 3 and 4): do η and the errors fall together?
+"""Summaries by representative points on a line (Shikuri 2024, Figures 3 and 4): do η and the errors fall together?
 
 n = 1000 inputs and m representative points, both equally spaced on [0, 2π]; every input belongs to the nearest point.
 y ~ N(sin x, 1). Kernels exp(-|x - x'|/θ) and exp(-|x - x'|²/2θ²) with θ = 0.1, 1, 10.
@@ -119,6 +119,15 @@ def falls(rows: pd.DataFrame, name: str) -> str:
     return f"{(by_m < 0).sum()} of {len(by_m)} steps to more points, {(by_scale < 0).sum()} of {len(by_scale)} to longer scales"
 
 
+def kappa(jitter: float) -> float:
+    """κ of the Gaussian kernel with θ = 1 and m = 20, with this added to the diagonal of Kuu."""
+    k, z = ag.RBF(1.0, 1.0), np.linspace(0, 2 * np.pi, 20)
+    uu, fu = np.asarray(ag.cov(k, ag.Points(z))), np.asarray(ag.cov(k, ag.Points(X), ag.Points(z)))
+    weights = cho_solve(cho_factor(uu + jitter * np.eye(20)), fu.T).T
+    off = np.eye(20)[np.abs(X[:, None] - z).argmin(axis=1)] - weights
+    return N / (20 * np.linalg.norm(off, 2) ** 2)
+
+
 def parts(rows: pd.DataFrame) -> str:
     """The printed quantities of one kernel."""
     chosen = rows[(rows.kernel == "Laplacian") & (rows.scale == 1.0)].set_index("m").loc[[5, 10, 20, 50, 100, 200]]
@@ -178,8 +187,8 @@ choosing δ = 0 shows that one is always enough. For the Laplacian kernel with �
 The first term pairs the largest eigenvalue of Kuu, that of the slowest swing of u, with the largest error of interpolation,
 that of the fastest: no u has both. λ1 grows in proportion to m. κ does not move, because halfway between two points the
 weight of the wrong one is one half, however close they are (γ). So the first term grows as √m and overtakes the second, which
-falls. With the Gaussian kernel γ and κ are also those of an ill-conditioned Kuu: from about m = 20 on at θ = 1 they depend on
-what is added to its diagonal (here 1e-11 of it, or more where that is not enough), and are no property of the kernel.
+falls. With the Gaussian kernel and many points Kuu is singular to working precision, and γ and κ are no property of the
+kernel: at θ = 1 and m = 20, κ is {kappa(1e-9):.2g}, {kappa(1e-11):.2g} or {kappa(1e-13):.2g} as 1e-9, 1e-11 or 1e-13 is added to the diagonal of Kuu.
 The η of the first column makes the same statement (the marginal likelihoods differ by at most a constant times η) from the
 distribution of |f - W u| itself.
 """

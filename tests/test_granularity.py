@@ -1,5 +1,6 @@
 """Representative points: the bound η, what it bounds, and the grid that keeps it low."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -206,6 +207,9 @@ def test_the_verdict_names_the_remedy(at_points):
     assert "Fit" not in fine.verdict
     assert coarse.verdict in repr(coarse)
     assert "kappa" in repr(coarse)
+    noisy = dataclasses.replace(coarse, noise=10.0)
+    assert noisy.level == "coarse"
+    assert "points will do" in noisy.verdict
 
 
 def test_the_plan_is_the_coarsest_grid_that_is_fine_enough():

@@ -17,6 +17,7 @@ from aggregauss.supports.points import Points
 from aggregauss.supports.support import Support, concatenate, draw
 
 FINE, COARSE = 0.2, 0.45  # η up to which points do as well as regions, and from which they clearly do not
+HIDDEN = 0.3  # of the noise of a summary: a smaller error does not show
 PLACES = 600  # at most so many stand for all: eigenvalues cost their number cubed
 WORDS = {
     "fine": "Fine enough",
@@ -29,7 +30,7 @@ WORDS = {
 class Granularity:
     """How much a summary by representative points hides, in units of the function's prior standard deviation.
 
-    `eta` bounds what the points do to the marginal likelihood and to predictions (Theorem 4.6 of Shikuri 2025): near
+    `eta` bounds what the points do to the marginal likelihood and to predictions (Theorem 4.6 of Shikuri 2024): near
     zero nothing, at one it promises nothing. `place_error` is how far the function at a place is from its value at the
     representative point (root mean square), `summary_error` how far its mean over a region is from that value, and
     `noise` the standard deviation of the noise of a summary, where known. `beta`, `gamma`, `kappa`, `lambda1`,
@@ -61,8 +62,14 @@ class Granularity:
         return (
             f"{WORDS[self.level]} (eta {self.eta:.2g}): the function differs by {self.place_error:.2g} prior standard "
             f"deviations between a place and its representative point, and by {self.summary_error:.2g} between the "
-            f"mean over a region and that point{beside}.{ADVICE[self.level]}"
+            f"mean over a region and that point{beside}.{self._advice}"
         )
+
+    @property
+    def _advice(self) -> str:
+        if self.level != "fine" and self.noise is not None and self.summary_error < HIDDEN * self.noise:
+            return " Beside the noise of the summaries this is little: points will do."
+        return ADVICE[self.level]
 
     def __repr__(self) -> str:
         rows = {

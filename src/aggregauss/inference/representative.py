@@ -1,4 +1,4 @@
-"""What is lost when every place x_i is taken for a representative point z_i (Shikuri 2025, section 4).
+"""What is lost when every place x_i is taken for a representative point z_i (Shikuri 2024, section 4).
 
     e = f(x) - f(z) ~ N(0, C),        C_ij = k(x_i, x_j) - k(x_i, z_j) - k(z_i, x_j) + k(z_i, z_j),
     η = min over δ of  δ + P(Σ_i p_i e_i² > δ²),
