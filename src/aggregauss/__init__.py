@@ -12,7 +12,7 @@ import jax
 jax.config.update("jax_enable_x64", True)  # covariance matrices are not to be factorised in single precision
 
 from aggregauss.archive import load  # noqa: E402
-from aggregauss.inference import EP, SVI, Collapsed, Exact, Posterior, Prediction  # noqa: E402
+from aggregauss.inference import EP, SVI, Collapsed, Exact, Posterior, Prediction, plan_grid  # noqa: E402
 from aggregauss.kernels import (  # noqa: E402
     RBF,
     ConstantKernel,
@@ -42,6 +42,7 @@ from aggregauss.likelihoods import (  # noqa: E402
     LaplaceNoise,
     NegativeBinomial,
     Poisson,
+    SampleQuasi,
     StudentT,
 )
 from aggregauss.models import GP, MultiTaskGP, RegressionNetwork  # noqa: E402
@@ -55,9 +56,11 @@ from aggregauss.supports import (  # noqa: E402
     Polygons,
     Polytopes,
     Product,
+    Summaries,
     Support,
     concatenate,
     pool,
+    summarise,
 )
 
 if TYPE_CHECKING:
@@ -117,8 +120,10 @@ __all__ = [
     "RangePrior",
     "RationalQuadratic",
     "RegressionNetwork",
+    "SampleQuasi",
     "SdPrior",
     "StudentT",
+    "Summaries",
     "Support",
     "White",
     "Zero",
@@ -134,9 +139,11 @@ __all__ = [
     "metrics",
     "param",
     "parameters",
+    "plan_grid",
     "plots",
     "pool",
     "privacy",
+    "summarise",
 ]
 
 _LATE = (

@@ -22,6 +22,7 @@ from aggregauss.inference.conditional import (
     latent_moments,
 )
 from aggregauss.inference.data import Observations
+from aggregauss.inference.granularity import Granularity, granularity, represented
 from aggregauss.inference.hyperparameters import Around
 from aggregauss.inference.inducing import Inducing, on_device
 from aggregauss.inference.optimise import Run
@@ -167,6 +168,38 @@ class Posterior:
         About one when the likelihood's scatter is right; well above one, counts are overdispersed.
         """
         return pearson(self)[0]
+
+    def granularity(self, X: Any = None, *, widths: Any = None) -> Granularity:
+        """Is this summary fine enough for this kernel, or should the regions themselves be fitted?
+
+        Asks how far the function at the places that were summarised is from its value at the representative points.
+        Regions that were fitted (Boxes, Polygons, Bags) are known, and judged as if their centres had stood for them.
+        Points stand for the places `X` nearest to them, for supports `X`, one for each, or for boxes of these `widths`.
+
+        >>> import aggregauss as ag
+        >>> at = ag.Points([0.5, 1.5, 2.5, 3.5])
+        >>> post = ag.GP(ag.RBF(ag.fixed(9.0), 1.0)).fit(at, [0.1, 0.3, 0.6, 0.8], noise_variance=0.01)
+        >>> post.granularity(widths=1.0).level
+        'fine'
+        """
+        observed = self.observations
+        if len(observed.support) == 0:
+            raise TypeError("granularity: a saved posterior does not hold its data. Ask before saving.")
+        if self.model.kernel is None:
+            raise TypeError("granularity: the model has no kernel, so there is no lengthscale to compare with.")
+        rows, Z, regions = represented(observed.support, X, widths)
+        if self.scaler is not None:
+            Z, regions = self.scaler(Points(Z)).center, self.scaler(regions)
+        by_place = X is not None and not isinstance(X, Support)
+        counts = regions.mass if by_place else observed.counts
+        return granularity(self.model.kernel, Z, regions, counts, self._noise_of_means(rows))
+
+    def _noise_of_means(self, rows: np.ndarray) -> np.ndarray | None:
+        """Noise variances of observations as means, where noise is Gaussian."""
+        if self.scheme != "Exact":
+            return None
+        noise = np.asarray(self.model.noise(self.observations.on_device()))
+        return (noise / self.observations.support.effective_mass**2)[rows]
 
     @property
     def effective_parameters(self) -> float:

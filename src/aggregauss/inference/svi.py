@@ -240,8 +240,7 @@ class SVI:
         settings = dataclasses.replace(self, inducing=None, checkpoint=None, checkpoint_every=1, max_epochs=1)
         words = [repr(settings), repr(jax.tree.structure(passes.template)), str(passes.seed)]
         seen = passes.observations
-        trials = np.zeros(0) if seen.counts is None else seen.counts
-        data = [seen.y, seen.noise_variance, trials, *seen.support.digest()]
+        data = [*seen.seen(), *seen.support.digest()]
         return fingerprint(words, [*jax.tree.leaves((passes.template, start.free.Z)), *data])
 
     def _check(self, model: Any, observations: Observations) -> None:

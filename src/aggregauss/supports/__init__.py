@@ -7,6 +7,7 @@ from aggregauss.supports.polygons import Polygons
 from aggregauss.supports.polytopes import Polytopes
 from aggregauss.supports.pool import pool
 from aggregauss.supports.product import Product
+from aggregauss.supports.summarise import Summaries, summarise
 from aggregauss.supports.support import Support, concatenate
 
 __all__ = [
@@ -17,7 +18,9 @@ __all__ = [
     "Polygons",
     "Polytopes",
     "Product",
+    "Summaries",
     "Support",
     "concatenate",
     "pool",
+    "summarise",
 ]
