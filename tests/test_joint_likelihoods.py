@@ -13,6 +13,7 @@ from scipy import stats
 import aggregauss as ag
 from aggregauss.inference.bounds import expected
 from aggregauss.inference.groups import choose_shapes, pack
+from aggregauss.inference.inducing import on_device
 from aggregauss.inference.sparse import prepare
 from aggregauss.inference.starts import starts
 from aggregauss.inference.variational import Moments2
@@ -216,16 +217,16 @@ def test_both_ways_to_the_variance_of_an_integral_agree(likelihood):
     bags = ag.Bags(X, np.arange(40) // 5, measure="mean")
     model = ag.MultiTaskGP([ag.RBF(1.0), ag.Matern32(2.0)], {"y": likelihood})
     observations = model._observe({"y": (bags, np.sin(np.arange(8.0)))}, {}, {})
-    template, places = starts(model, observations, 0, 0)[0], model.inducing_points(Z, observations.support, 0)
-    (shape,) = choose_shapes(observations, 8, len(places), 32, np.dtype(float))
+    template, places = starts(model, observations, 0, 0)[0], on_device(model.inducing(Z, observations.support, 0))
+    (shape,) = choose_shapes(observations, 8, places.size, 32, np.dtype(float))
     assert shape.every_atom
-    A = 0.2 * RNG.standard_normal((len(places), len(places)))
-    q = Moments2(jnp.asarray(RNG.standard_normal(len(places))), jnp.asarray(A @ A.T + 0.1 * np.eye(len(A))))
-    now = prepare(template, jnp.asarray(places), q, 1e-8)
+    A = 0.2 * RNG.standard_normal((places.size, places.size))
+    q = Moments2(jnp.asarray(RNG.standard_normal(places.size)), jnp.asarray(A @ A.T + 0.1 * np.eye(len(A))))
+    now = prepare(template, places, q, 1e-8)
     values = [
         expected(
             template,
-            jnp.asarray(places),
+            places,
             now,
             pack(observations, np.arange(8), dataclasses.replace(shape, every_atom=every), RNG),
             "linearised",
@@ -234,3 +235,64 @@ def test_both_ways_to_the_variance_of_an_integral_agree(likelihood):
         for every in (True, False)
     ]
     np.testing.assert_allclose(values[0], values[1], rtol=1e-6)
+
+
+EXTREME = {
+    "nothing open": np.zeros((2, 2)),
+    "one function twice": np.full((2, 2), 3.0),
+    "not quite definite": np.array([[1.0, 1.0 + 1e-4], [1.0 + 1e-4, 1.0]]),
+    "negative by rounding": np.array([[-1e-6, 1e-7], [1e-7, 1.0]]),
+    "wide": np.array([[1e6, -9e5], [-9e5, 1e6]]),
+}
+
+
+@pytest.mark.parametrize("kind", EXTREME)
+def test_classes_have_finite_slopes_in_single_precision(kind):
+    C, m = EXTREME[kind], np.array([[0.0, 0.0], [1e4, -1e4], [-90.0, -90.0], [3e6, 3e6]])
+    for y in range(3):
+        seen = Seen(*(jnp.full(4, x, "float32") for x in (y, 1.0, 0.0, 1.0)))
+
+        def total(m, C, seen=seen):
+            return jnp.sum(ag.Categorical(3).expected_jointly(seen, m, C))
+
+        at = (jnp.asarray(m, "float32"), jnp.asarray(np.broadcast_to(C, (4, 2, 2)), "float32"))
+        value, slopes = jax.jit(jax.value_and_grad(total, argnums=(0, 1)))(*at)
+        assert np.isfinite(value)
+        assert all(np.isfinite(slope).all() for slope in slopes)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_classes_in_single_precision_tell_the_same(classes):
+    A = RNG.standard_normal((5, classes - 1, classes - 1))
+    m, C, y = RNG.standard_normal((5, classes - 1)), 0.3 * A @ A.swapaxes(1, 2), np.arange(5) % classes
+    single, double = (
+        ag.Categorical(classes).expected_jointly(
+            Seen(*(jnp.asarray(x * np.ones(5), dtype) for x in (y, 1.0, 0.0, 1.0))),
+            jnp.asarray(m, dtype),
+            jnp.asarray(C, dtype),
+        )
+        for dtype in ("float32", "float64")
+    )
+    np.testing.assert_allclose(single, double, rtol=1e-4)
+
+
+def test_the_root_of_a_definite_covariance_is_its_cholesky_factor():
+    from aggregauss.likelihoods.categorical import _root
+
+    A = RNG.standard_normal((3, 4, 4))
+    C = A @ A.swapaxes(1, 2)
+    np.testing.assert_allclose(_root(jnp.asarray(C)), np.linalg.cholesky(C), rtol=1e-8)
+
+
+@pytest.mark.slow
+def test_classes_are_learned_in_single_precision():
+    y = (X > 2).astype(float) + (X > 4)
+    model = ag.MultiTaskGP([ag.RBF(1.5)], {"class": ag.Categorical(3)}, rank=2)
+    posts = [
+        model.fit({"class": (ag.Points(X), y)}, inference=ag.SVI(inducing=Z, optimise=False, dtype=d), progress=False)
+        for d in ("float32", "float64")
+    ]
+    single, double = (post.predict({"class": ag.Points(X)})["class"].mean for post in posts)
+    assert np.isfinite(single).all()
+    assert (single.argmax(axis=1) == y).all()
+    np.testing.assert_allclose(single, double, atol=0.01)

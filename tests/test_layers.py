@@ -20,8 +20,9 @@ LAYERS = [
     {"models"},
     {"baselines"},
     {"privacy", "datasets"},
-    {"plots", "io"},
+    {"plots", "io", "report"},
     {"maps"},
+    {"report"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

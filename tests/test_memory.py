@@ -11,7 +11,8 @@ import numpy as np
 import aggregauss as ag
 
 def peak():  # in bytes, of this process since it started
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 supports, atoms = int(sys.argv[1]), 500
 rng = np.random.default_rng(0)

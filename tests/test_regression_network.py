@@ -1,11 +1,11 @@
 """Tasks that share functions in shares that vary."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import aggregauss as ag
 from aggregauss.inference.conditional import aggregate_moments, latent_joint
+from aggregauss.inference.inducing import on_device
 from aggregauss.inference.products import product_moments
 from aggregauss.latent.coregionalisation import with_channel
 from aggregauss.supports.layout import layout
@@ -32,6 +32,11 @@ WEIGHTS = {"mixing[0].weights": ag.fixed([1.0, 0.5]), "mixing[1].weights": ag.fi
 KEEP = ag.SVI(inducing=Z, optimise=False, tolerance=1e-6)
 
 
+@pytest.fixture(scope="module")
+def varying():
+    return _model(0.3).fit(DATA, inference=KEEP, progress=False)
+
+
 @pytest.mark.slow
 def test_weights_that_do_not_vary_are_a_multi_task_gp():
     plain = ag.MultiTaskGP(
@@ -45,9 +50,9 @@ def test_weights_that_do_not_vary_are_a_multi_task_gp():
     np.testing.assert_allclose(a.variance, b.variance, rtol=1e-2)
 
 
-def test_moments_are_those_of_draws():
+def test_moments_are_those_of_draws(varying):
     """E and Var of the mean over a bag of level + Σ_r W_r u_r, given draws of all W_r and u_r from the same q."""
-    post = _model(0.3).fit(DATA, inference=KEEP, progress=False).joint
+    post = varying.joint
     view, atoms = post.model.of_task(1), ag.Points(TEST.center)
     channels = [1 + step for step in view.steps]
     where = ag.concatenate([with_channel(atoms, c) for c in channels])
@@ -58,9 +63,7 @@ def test_moments_are_those_of_draws():
     W = w[:, None] + np.linalg.norm(w) * f[:, :2]
     values = float(view.level) + np.sum(W * f[:, 2:], axis=1)
     draws = np.column_stack([values[:, :2].mean(axis=1), values[:, 2]])
-    found = aggregate_moments(
-        view, jnp.asarray(post.inducing.center), post.conditional, with_channel(TEST, 1), product_moments
-    )
+    found = aggregate_moments(view, on_device(post.inducing), post.conditional, with_channel(TEST, 1), product_moments)
     np.testing.assert_allclose(found[0], draws.mean(axis=0), atol=0.01)
     np.testing.assert_allclose(found[1], draws.var(axis=0), rtol=0.02)
 
@@ -90,13 +93,12 @@ def test_nodes_integrate_polynomials(support):
     np.testing.assert_allclose(cubes, exact / (support.mass if support.measure == "mean" else 1.0))
 
 
-def test_what_a_network_cannot_do_is_said():
+def test_what_a_network_cannot_do_is_said(varying):
     with pytest.raises(TypeError, match="Use inference=SVI"):
         _model(0.1).fit(DATA, inference=ag.Exact())
     with pytest.raises(TypeError, match="Use MultiTaskGP for it"):
         ag.RegressionNetwork([ag.RBF()], {"y": ag.HeteroscedasticGaussian()}, varying=ag.RBF())
     with pytest.raises(TypeError, match='"varying" must be a kernel'):
         ag.RegressionNetwork([ag.RBF()], {"y": ag.Gaussian()}, varying=1.0)
-    post = _model(0.3).fit(DATA, inference=ag.SVI(inducing=4, optimise=False, max_epochs=2), progress=False)
     with pytest.raises(TypeError, match="joint distributions of products"):
-        post.predict({"a": TEST})["a"].sample()
+        varying.predict({"a": TEST})["a"].sample()

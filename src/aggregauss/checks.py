@@ -1,7 +1,9 @@
 """Sentences for bad input: what is wrong, where, what was expected, what to do."""
 
+import contextlib
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,15 @@ def warn(message: str) -> None:
     while sys._getframe(depth).f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
         depth += 1
     warnings.warn(message, stacklevel=depth + 1)
+
+
+@contextlib.contextmanager
+def of_task(task: str) -> Iterator[None]:
+    """Sentences that are said within name the task."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f'task "{task}": {error}') from error
 
 
 def as_vector(x: Any, who: str, name: str, length: int | None = None) -> np.ndarray:
@@ -63,6 +74,38 @@ def whole_number(value: Any, who: str, name: str, least: int = 1) -> int:
     return int(value)
 
 
+def positive_number(value: Any, who: str, name: str, most: float = np.inf) -> float:
+    """`value` as a finite float above zero, and no larger than `most`."""
+    good = isinstance(value, int | float | np.number) and 0 < value <= most and value < np.inf
+    if not good:
+        limit = "" if most == np.inf else f" and at most {most:g}"
+        raise ValueError(f'{who}: "{name}" must be a positive number{limit}, but got {value!r}.')
+    return float(value)
+
+
+def as_names(x: Any, who: str, name: str) -> np.ndarray:
+    """A vector of names of one kind, none of them missing."""
+    names = np.asarray(x, dtype=None if hasattr(x, "dtype") else object)
+    missing = names != names if names.dtype.kind in "fmM" else np.zeros(names.shape, bool)
+    if names.dtype == object and names.ndim == 1:
+        kinds = [_kind(value) for value in names]
+        missing = np.array([kind == "missing" for kind in kinds], bool)
+        other = np.array([kind != kinds[0] for kind in kinds], bool)
+        if not missing.any() and other.any():
+            row = first_bad(other)[0]
+            raise TypeError(
+                f'{who}: "{name}" must hold names of one kind, but row 0 is {names[0]!r} and row {row} is '
+                f"{names[row]!r}. Write all of them as numbers, or all as text."
+            )
+        names = names if missing.any() else np.asarray(names.tolist())
+    if missing.any():
+        raise ValueError(
+            f'{who}: "{name}" must have a name in every row, but row {first_bad(missing)[0]} has none. Drop the '
+            f"{missing.sum()} such row(s), or give them a name."
+        )
+    return names
+
+
 def first_bad(bad: np.ndarray) -> tuple[int, ...]:
     """Index of the first True."""
     return tuple(int(i) for i in np.argwhere(bad)[0])
@@ -73,8 +116,16 @@ def place(index: tuple[int, ...]) -> str:
     return f"row {index[0]}" + (f", dimension {index[1]}" if len(index) > 1 else "")
 
 
+def _kind(value: Any) -> str:
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+        return "missing"
+    return "number" if isinstance(value, int | float | np.number) else "text" if isinstance(value, str) else "other"
+
+
 def _numeric(x: Any, who: str, name: str) -> np.ndarray:
     try:
+        if np.iscomplexobj(x):
+            raise TypeError
         return np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(

@@ -10,12 +10,12 @@ from jaxtyping import Array, Float
 
 from aggregauss import linalg
 from aggregauss.inference.data import Observations
-from aggregauss.inference.sparse import JITTER, inducing_gram, mean_at
+from aggregauss.inference.inducing import JITTER, Inducing, inducing_factor, inducing_mean, of_level
 from aggregauss.latent.coregionalisation import without_channel
-from aggregauss.likelihoods import JointLikelihood, Likelihood
-from aggregauss.likelihoods.links import Link, Square
+from aggregauss.likelihoods import Conjugate, JointLikelihood, Likelihood
+from aggregauss.likelihoods.likelihood import Seen
+from aggregauss.likelihoods.links import LINKS, Link, Square
 from aggregauss.parameters import Parameter, learned, with_values
-from aggregauss.supports.layout import at_points
 
 MANY_DIMS = 3
 
@@ -32,10 +32,9 @@ class Scales:
             self.extent = 5.0 * np.where(sd > 0, sd, 1.0) * np.sqrt(support.dim)
         self.middle = (low + high) / 2
         mass = support.effective_mass
-        self.level, self.spread = _through_link(observations, likelihood.g, mass)
+        self.level, self.spread = _through_link(observations, likelihood, mass)
         level = float(y.sum() / mass.sum())
-        share = observations.noise_scale(likelihood)
-        self.noise = _positive(float(np.var((y - level * mass) / np.sqrt(share))), float(np.mean(y**2 / share)))
+        self.noise = likelihood.typical_noise(Seen(*map(jnp.asarray, observations.seen())), y - level * mass)
 
     def typical(self, p: Parameter, rng: np.random.Generator | None) -> Array:
         """A value for one parameter: a sensible one, or with `rng` a random one around it."""
@@ -54,9 +53,7 @@ class Scales:
             case "variance":
                 value = self.spread * shake
             case "noise":
-                value = (
-                    0.1 * self.noise * (1.0 if rng is None else np.exp(rng.uniform(np.log(1e-3), np.log(10.0), shape)))
-                )
+                value = self.noise * (1.0 if rng is None else np.exp(rng.uniform(np.log(1e-3), np.log(10.0), shape)))
             case "slope_variance":
                 value = self.spread / along**2 * shake
             case "level":
@@ -116,16 +113,19 @@ def starts(model: Any, observations: Observations, restarts: int, seed: int) -> 
     return [with_values(model, values) for values in (first, *others)]
 
 
-def level_function(model: Any, Z: Float[Array, "mz d"], observations: Observations) -> Float[Array, " m"]:
-    """ε of the function that has the level of the data at all inducing points."""
-    L = jnp.linalg.cholesky(inducing_gram(model, Z, JITTER["float64"]))
-    level = Scales(observations, model.likelihood).level - mean_at(model, at_points(Z))
-    return linalg.lower_solve(L, jnp.concatenate([level, jnp.zeros(model.mean.effects)]))
+def level_function(model: Any, Z: Inducing, observations: Observations) -> Float[Array, " m"]:
+    """ε of the function that has the level of the data at all inducing variables."""
+    level = Scales(observations, model.likelihood).level
+    away = of_level(model, Z, level) - inducing_mean(model, Z)
+    return linalg.lower_solve(inducing_factor(model, Z, JITTER["float64"]), away)
 
 
-def _through_link(observations: Observations, link: Link, mass: np.ndarray) -> tuple[float, float]:
+def _through_link(observations: Observations, likelihood: Likelihood, mass: np.ndarray) -> tuple[float, float]:
     """Level and variance of the latent function, as rates seen through the inverse of the link suggest them."""
-    trials = mass if observations.counts is None else observations.counts
+    link, trials = likelihood.g, observations.counts if likelihood.counts_trials else mass
+    if isinstance(likelihood, Conjugate):  # whose observations are levels of the latent function
+        link = LINKS["identity"]
+    assert trials is not None
     rate, overall = observations.y / trials, float(observations.y.sum() / trials.sum())
     if link.low == -np.inf:
         return overall, _positive(float(np.var(rate)), overall**2)

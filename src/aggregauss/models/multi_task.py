@@ -1,15 +1,15 @@
 """Several tasks, each over its own supports, from a few shared functions."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from aggregauss.checks import one_of, whole_number
+from aggregauss.checks import of_task, one_of, whole_number
 from aggregauss.inference.collapsed import Collapsed
 from aggregauss.inference.data import Data, Observations, observe
 from aggregauss.inference.exact import Exact
@@ -17,14 +17,12 @@ from aggregauss.inference.landmarks import landmarks
 from aggregauss.inference.svi import SVI
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.latent.coregionalisation import Coregionalised, Levels, Mixing, with_channel, without_channel
-from aggregauss.likelihoods import Gaussian, JointLikelihood, Likelihood
-from aggregauss.models.gp import check_task
+from aggregauss.likelihoods import Conjugate, JointLikelihood, Likelihood
+from aggregauss.likelihoods.likelihood import Seen
+from aggregauss.models.gp import a_scheme, taken_by
 from aggregauss.models.multi_task_posterior import MultiTaskPosterior
 from aggregauss.parameters import Parametric, fixed, parameters
 from aggregauss.supports.support import Support, concatenate
-
-if TYPE_CHECKING:
-    pass
 
 
 class MultiTaskGP(Parametric):
@@ -91,7 +89,7 @@ class MultiTaskGP(Parametric):
         self.likelihoods = tuple(likelihoods.values())
         self.tasks = tuple(str(task) for task in likelihoods)
         given = dict.fromkeys(self.tasks, aggregation) if isinstance(aggregation, str) else aggregation
-        self._name_tasks(given, "aggregation")
+        self._name_tasks(given, "MultiTaskGP", "aggregation")
         each = [given.get(task, "latent") for task in self.tasks]
         self.aggregation = tuple(one_of(a, ("latent", "response"), "MultiTaskGP", "aggregation") for a in each)
         for task, likelihood, how in zip(self.tasks, self.likelihoods, self.aggregation):
@@ -141,14 +139,23 @@ class MultiTaskGP(Parametric):
 
     def noise(self, data: Data) -> Float[Array, " n"]:
         """Variance of each observation under Gaussian noise."""
-        each = jnp.stack([g.noise(data.scale, data.noise_variance) for g in self.likelihoods])  # pyright: ignore
-        return each[data.task, jnp.arange(len(data.task))]
+        return self._by_task(data, [g.noise for g in self.likelihoods])  # pyright: ignore
 
-    def inducing_points(self, wanted: Any, support: Support, seed: int) -> np.ndarray:
-        """The same places for every function u_qr, which is the channel in their last column."""
-        Z = landmarks(wanted, without_channel(support), seed)
+    def within(self, data: Data) -> Float[Array, " n"]:
+        """What the scatter within summaries adds to the log evidence."""
+        return self._by_task(data, [g.within for g in self.likelihoods])  # pyright: ignore
+
+    def _by_task(self, data: Data, rules: list[Callable[[Seen], Array]]) -> Float[Array, " n"]:
+        """Each task's rule on its own rows; it sees a harmless zero in place of what others observe."""
+        own = [data.task == t for t in range(len(rules))]
+        each = [rule(data.seen._replace(y=jnp.where(rows, data.seen.y, 0.0))) for rule, rows in zip(rules, own)]
+        return sum((jnp.where(rows, x, 0.0) for rows, x in zip(own, each)), jnp.zeros_like(data.seen.y))
+
+    def inducing(self, wanted: Any, support: Support, seed: int) -> Support:
+        """The same supports for every function u_qr, which is the channel in their last column."""
+        places = landmarks(wanted, without_channel(support), seed)
         first, functions = self.kernel.channels, self.kernel.functions
-        return np.concatenate([np.column_stack([Z, np.full(len(Z), first + j)]) for j in range(functions)])
+        return concatenate([with_channel(places, first + j) for j in range(functions)])
 
     def fit(
         self,
@@ -156,6 +163,7 @@ class MultiTaskGP(Parametric):
         noise_variance: Mapping[str, Any] | None = None,
         *,
         counts: Mapping[str, Any] | None = None,
+        variances: Mapping[str, Any] | None = None,
         inference: Exact | Collapsed | SVI | None = None,
         seed: int = 0,
         progress: bool = True,
@@ -163,17 +171,27 @@ class MultiTaskGP(Parametric):
         """The posterior given `{task: (supports, y)}`; the model itself is left unchanged.
 
         `noise_variance`, for the tasks that it names, is known noise beside what a Gaussian likelihood learns; `counts`
-        are numbers of trials. `inference` defaults to `Exact(integrate=True)` if all noise is Gaussian, else to
-        `SVI()`.
+        and `variances` are as in `GP.fit`. `inference` defaults to `Exact(integrate=True)` if all noise is Gaussian,
+        else to `SVI()`.
         """
-        observations = self._observe(data, noise_variance or {}, counts or {})
-        gaussian = all(isinstance(g, Gaussian) for g in self.likelihoods)
-        scheme = inference if inference is not None else Exact(integrate=True) if gaussian else SVI()
+        observations = self._observe(data, noise_variance or {}, counts or {}, variances or {})
+        gaussian = all(
+            isinstance(g, Conjugate) and (g.link == "identity" or how == "latent")
+            for g, how in zip(self.likelihoods, self.aggregation)
+        )
+        scheme = a_scheme(inference) or (Exact(integrate=True) if gaussian else SVI())
         return MultiTaskPosterior(scheme.fit(self, observations, seed, progress))
 
-    def _observe(self, data: Mapping[str, Any], noise: Mapping[str, Any], counts: Mapping[str, Any]) -> Observations:
-        for given, name in ((data, "data"), (noise, "noise_variance"), (counts, "counts")):
-            self._name_tasks(given, name)
+    def _observe(
+        self,
+        data: Mapping[str, Any],
+        noise: Mapping[str, Any],
+        counts: Mapping[str, Any],
+        variances: Mapping[str, Any],
+    ) -> Observations:
+        known = ((noise, "noise_variance"), (counts, "counts"), (variances, "variances"))
+        for given, name in ((data, "data"), *known):
+            self._name_tasks(given, "fit", name)
         if missing := [task for task in self.tasks if task not in data]:
             raise ValueError(f'fit: "data" must have every task of the model, but lacks "{missing[0]}".')
         parts = []
@@ -181,9 +199,10 @@ class MultiTaskGP(Parametric):
             if not isinstance(data[task], tuple | list) or len(data[task]) != 2:
                 raise TypeError(f'fit: the data of task "{task}" must be a pair (supports, y).')
             support, y = data[task]
-            one = observe(support, y, noise.get(task), counts.get(task))
-            one = dataclasses.replace(one, support=self.places(one.support))
-            check_task(one, self.likelihoods[number], self.aggregation[number])
+            with of_task(task):
+                one = observe(support, y, *(given.get(task) for given, _ in known))
+                one = dataclasses.replace(one, support=self.places(one.support))
+                one = taken_by(self.likelihoods[number], one, self.aggregation[number])
             parts.append(one)
         dims = {task: part.support.dim for task, part in zip(self.tasks, parts)}
         if len(set(dims.values())) > 1:
@@ -198,13 +217,17 @@ class MultiTaskGP(Parametric):
             np.concatenate([part.noise_variance for part in parts]),
             np.concatenate([np.ones(len(part.y)) if part.counts is None else part.counts for part in parts]),
             np.repeat(np.arange(len(parts)), [len(part.y) for part in parts]),
+            np.concatenate(
+                [np.full(len(part.y), np.nan) if part.variances is None else part.variances for part in parts]
+            ),
         )
 
-    def _name_tasks(self, given: Mapping[str, Any], name: str) -> None:
-        unknown = [task for task in given if task not in self.tasks]
-        if unknown:
+    def _name_tasks(self, given: Mapping[str, Any], who: str, name: str) -> None:
+        if not isinstance(given, Mapping):
+            raise TypeError(f'{who}: "{name}" must be a dictionary by task, but is {type(given).__name__}.')
+        if unknown := [task for task in given if task not in self.tasks]:
             listed = ", ".join(f'"{task}"' for task in self.tasks)
-            raise KeyError(f'"{name}" names the task "{unknown[0]}", but the tasks are {listed}.')
+            raise KeyError(f'{who}: "{name}" names the task "{unknown[0]}", but the tasks are {listed}.')
 
 
 class TaskView(Parametric):

@@ -78,6 +78,7 @@ class RegressionNetwork(MultiTaskGP):
         noise_variance: Mapping[str, Any] | None = None,
         *,
         counts: Mapping[str, Any] | None = None,
+        variances: Mapping[str, Any] | None = None,
         inference: Any = None,
         seed: int = 0,
         progress: bool = True,
@@ -86,7 +87,9 @@ class RegressionNetwork(MultiTaskGP):
         scheme = SVI() if inference is None else inference
         if not isinstance(scheme, SVI):
             raise TypeError("RegressionNetwork: products of functions are not Gaussian. Use inference=SVI().")
-        return super().fit(data, noise_variance, counts=counts, inference=scheme, seed=seed, progress=progress)
+        return super().fit(
+            data, noise_variance, counts=counts, variances=variances, inference=scheme, seed=seed, progress=progress
+        )
 
 
 class NetworkView(TaskView):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from aggregauss.checks import as_matrix, as_vector, first_bad
+from aggregauss.checks import as_matrix, as_names, as_vector, first_bad
 from aggregauss.supports.support import Measure, Support
 
 
@@ -19,7 +19,7 @@ def Bags(X: Any, bag: Any, weights: Any = None, measure: Measure = "total", labe
     (['north', 'south'], [3.0, 4.0])
     """
     center = as_matrix(X, "Bags", "X")
-    names = np.asarray(bag)
+    names = as_names(bag, "Bags", "bag")
     if names.shape != (len(center),):
         raise ValueError(
             f'Bags: "bag" must name the group of each of the {len(center)} rows of "X", but has shape {names.shape}.'
@@ -50,7 +50,7 @@ def _owners(names: np.ndarray, labels: Any) -> tuple[np.ndarray, np.ndarray]:
     found, owner = np.unique(names, return_inverse=True)
     if labels is None:
         return found, owner
-    order = np.asarray(labels)
+    order = as_names(labels, "Bags", "labels")
     if len(np.unique(order)) != len(order):
         raise ValueError('Bags: "labels" must name each bag once.')
     missing = np.setdiff1d(order, found)
