@@ -8,7 +8,7 @@ import shapely
 
 import aggregauss as ag
 import maps
-from aggregauss.io import Grid, coverage, read_individuals, read_pixels, read_polygons, read_regions, write_geotiff
+from aggregauss.io import Grid, coverage, read_individuals, read_pixels, read_regions, write_geotiff
 
 RNG = np.random.default_rng(0)
 FILES = ag.datasets.madagascar()
@@ -199,15 +199,6 @@ def test_notes_go_with_the_pixels():
     notes = []
     assert _pixels(maps.halves(maps.grid()), None, [maps.raster(np.arange(48.0), maps.grid(), "r")], notes).notes
     assert notes
-
-
-def test_other_polygons_over_the_same_pixels():
-    pixels = _pixels(FILES.districts, FILES.population, FILES.covariates)
-    regions = read_polygons(FILES.regions, notes=[])
-    coarse = pixels.over(regions)
-    names = gpd.read_file(FILES.districts).set_index("district")["region"][pixels.regions["label"]]
-    sums = pd.Series(pixels.totals()).groupby(names.to_numpy()).sum()
-    np.testing.assert_allclose(coarse.totals(), sums[regions["label"]], rtol=1e-9)
 
 
 def test_individuals_of_a_table_are_those_of_the_raster(tmp_path):

@@ -10,7 +10,7 @@ from aggregauss.io.parquet import ParquetBags
 from aggregauss.io.pixel_record import Pixels
 from aggregauss.io.pixels import read_pixels
 from aggregauss.io.rasters import open_raster
-from aggregauss.io.regions import read_polygons, read_regions
+from aggregauss.io.regions import read_regions
 
 __all__ = [
     "Grid",
@@ -24,7 +24,6 @@ __all__ = [
     "open_raster",
     "read_individuals",
     "read_pixels",
-    "read_polygons",
     "read_regions",
     "whole_file",
     "whole_folder",

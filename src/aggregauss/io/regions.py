@@ -41,36 +41,24 @@ def read_regions(
     0  Ambatondrazaka  1827.156
     1  Amparafaravola  1245.197
     """
-    table = _read_shapes(regions, layer)
-    rows = [f'region "{name}"' for name in _labels(table, label)]
-    made = {"observed": _numbers(table, response, "response", rows, counts)}
+    import geopandas as gpd
+
+    table = read_shapes(regions, layer)
+    names = _labels(table, label)
+    rows = [f'region "{name}"' for name in names]
+    made: dict[str, Any] = {"label": names}
+    made["observed"] = _numbers(table, response, "response", rows, counts)
     if examined is not None:
         made["examined"] = _numbers(table, examined, "examined", rows, True)
         _check_examined(made["observed"], made["examined"], rows)
     if population is not None:
         made["population"] = _numbers(table, population, "population", rows, True)
-    shapes = read_polygons(table, label=label, notes=notes)
-    _check_overlaps(shapes, notes)
-    return shapes.assign(**made)[["label", *made, "geometry"]]
+    geometry = repaired(table.geometry, names, notes)
+    _check_overlaps(geometry, names, notes)
+    return gpd.GeoDataFrame(made, geometry=geometry, crs=table.crs)
 
 
-def read_polygons(
-    regions: Any, *, label: str | None = None, layer: str | None = None, notes: list[str]
-) -> "gpd.GeoDataFrame":
-    """Polygons with the columns `label` and `geometry`, whatever else is known of them; they may overlap.
-
-    >>> import aggregauss as ag
-    >>> read_polygons(ag.datasets.madagascar().regions, notes=[]).columns.tolist()
-    ['label', 'geometry']
-    """
-    import geopandas as gpd
-
-    table = _read_shapes(regions, layer)
-    names = _labels(table, label)
-    return gpd.GeoDataFrame({"label": names}, geometry=_repaired(table.geometry, names, notes), crs=table.crs)
-
-
-def _read_shapes(regions: Any, layer: str | None = None) -> "gpd.GeoDataFrame":
+def read_shapes(regions: Any, layer: str | None = None) -> "gpd.GeoDataFrame":
     """A GeoDataFrame with a reference system and at least one row, from a path or as it is."""
     import geopandas as gpd
     import pandas as pd
@@ -94,7 +82,7 @@ def _read_shapes(regions: Any, layer: str | None = None) -> "gpd.GeoDataFrame":
     return table.reset_index(drop=True)
 
 
-def _repaired(geometry: "gpd.GeoSeries", names: list[str], notes: list[str]) -> "gpd.GeoSeries":
+def repaired(geometry: "gpd.GeoSeries", names: list[str], notes: list[str]) -> "gpd.GeoSeries":
     """Valid polygons; what could not be one is named, what was repaired is noted."""
     import geopandas as gpd
     import shapely
@@ -162,11 +150,10 @@ def _check_examined(observed: np.ndarray, examined: np.ndarray, rows: list[str])
         raise ValueError(f"{WHO}: positives must not exceed the examined, but {rows[row]} has {found}.")
 
 
-def _check_overlaps(regions: "gpd.GeoDataFrame", notes: list[str]) -> None:
+def _check_overlaps(geometry: "gpd.GeoSeries", names: list[str], notes: list[str]) -> None:
     """Refuses two regions of one shape, and notes the worst overlap."""
     import shapely
 
-    names, geometry = regions["label"].tolist(), regions.geometry
     shapes = geometry.to_numpy()
     a, b = geometry.sindex.query(geometry, predicate="intersects")
     a, b = a[a < b], b[a < b]
