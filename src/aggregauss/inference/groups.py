@@ -18,7 +18,7 @@ from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.supports.layout import Atoms
 from aggregauss.supports.support import Support
 
-TARGET, ON_CPU = 1 << 24, 1 << 22  # entries of K = k(atoms, Z) in one group; a CPU gains nothing from large ones
+TARGET, ON_CPU = 1 << 24, 1 << 20  # entries of K = k(atoms, Z) in one group; a CPU gains nothing from large ones
 ROUND, FINENESS = 64, 5
 SLACK = 1.04  # room that bags of unequal sizes leave in a group
 CROWD = 2.0  # how many more bags than the average a group may hold
