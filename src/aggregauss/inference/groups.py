@@ -8,6 +8,7 @@ in proportion to their weights.
 import dataclasses
 from collections.abc import Iterator
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -17,7 +18,7 @@ from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.supports.layout import Atoms
 from aggregauss.supports.support import Support
 
-TARGET = 1 << 24  # entries of K = k(atoms, Z) in one group
+TARGET, ON_CPU = 1 << 24, 1 << 20  # entries of K = k(atoms, Z) in one group; a CPU gains nothing from large ones
 ROUND, FINENESS = 64, 5
 SLACK = 1.04  # room that bags of unequal sizes leave in a group
 PADDING = Seen(1.0, 1.0, 1.0, 1.0, 0.0, 0.0)  # pyright: ignore[reportArgumentType]
@@ -38,7 +39,8 @@ class Shape:
 def choose_shape(counts: np.ndarray, batch: int, inducing: int, probes: int, dtype: np.dtype) -> Shape:
     """Room for the largest bag, and otherwise for an even share of a typical batch that memory can hold at once."""
     largest, typical = int(counts.max()), float(counts.mean()) * batch
-    parts = -(-typical // max(largest, TARGET // max(inducing, 1)))
+    target = ON_CPU if jax.default_backend() == "cpu" else TARGET
+    parts = -(-typical // max(largest, target // max(inducing, 1)))
     atoms = max(largest, int((1.0 if parts == 1 else SLACK) * typical / parts))
     unit = max(ROUND, 1 << max(0, atoms.bit_length() - FINENESS))  # data of about the same size share one program
     atoms = -(-atoms // unit) * unit

@@ -28,6 +28,7 @@ from aggregauss.inference.posterior import Component, Posterior, pearson
 from aggregauss.inference.profile import FINER, whole_passes
 from aggregauss.inference.sparse import Group
 from aggregauss.inference.starts import level_function, starts
+from aggregauss.inference.variational import by_moments
 from aggregauss.likelihoods import Poisson
 from aggregauss.parameters import pack, settled, unpack
 from aggregauss.supports.pool import pool
@@ -120,7 +121,7 @@ class SVI:
         if self.pool is not None:
             state, uphill = climb(everyone.with_q(state, everyone.hold()), state, FINER * self.tolerance * n)
             history.append(float(uphill.objective))
-        return self._posterior(everyone, inducing, state, history, message, mixture, progress)
+        return self._posterior(everyone, passes, inducing, state, history, message, mixture, progress)
 
     def _passes(self, template: Any, observations: Observations, width: int, seed: int) -> Passes:
         batch = self._batch(observations.support.atom_counts, width)
@@ -175,6 +176,7 @@ class SVI:
     def _posterior(
         self,
         passes: Passes,
+        searched: Passes,
         inducing: Support | None,
         state: ascent.State,
         history: list[float],
@@ -194,11 +196,16 @@ class SVI:
             else None
         )
         most = MOST if isinstance(held, list) else EASY  # passes over data that are packed again each time are dear
+        close = FINER * self.tolerance * n
+        first = searched.hold() if self.pool is not None and held is not None else None
 
         def conditional(model: Any, state: ascent.State, progress: bool = False) -> Conditional:
             q = ascent.moments(state, passes.settings.natural)
+            if first is not None:  # pooled individuals lead near at little cost
+                q = with_best_mean(searched, first, state, close, most, progress)
+                state = state._replace(q=by_moments(q))
             if held is not None:
-                q = with_best_mean(passes, held, state, FINER * self.tolerance * n, most, progress)
+                q = with_best_mean(passes, held, state, close, most, progress)
             return sparse_conditional(model, state.free.Z, q, JITTER[self.dtype])
 
         post = Posterior(

@@ -21,7 +21,7 @@ from aggregauss.models.gp import GP
 from aggregauss.parameters import fixed, param
 from aggregauss.priors import HalfNormal, RangePrior, SdPrior
 
-NODES = 500  # of the field; the mesh of the R package's own example has 427
+NODES = 450  # of the field; the mesh of the R package's own example has 427
 POOLED = 32  # individuals of a region while hyper-parameters are searched for
 RARELY = 0.1
 NEAR = 0.75  # every pixel has a node of a square grid within 0.71 spacings
