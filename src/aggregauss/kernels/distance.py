@@ -34,8 +34,7 @@ def _squared_fwd(X: Array, Y: Array, scale: Array) -> tuple[Array, tuple[Array, 
 def _squared_bwd(saved: tuple[Array, Array, Array], G: Array) -> tuple[Array, Array, Array]:
     scale = saved[2]
     X, Y = _scaled(*saved)
-    dX = 2.0 * (jnp.sum(G, axis=-1)[..., None] * X - G @ Y)
-    dY = 2.0 * (jnp.sum(G, axis=-2)[..., None] * Y - jnp.swapaxes(G, -1, -2) @ X)
+    dX, dY = _pull(G, X, Y), _pull(jnp.swapaxes(G, -1, -2), Y, X)
     rows = tuple(range(X.ndim - 1))
     d_scale = -(jnp.sum(X * dX, axis=rows) + jnp.sum(Y * dY, axis=rows)) / scale
     per = scale.reshape((1,) * (X.ndim - 1) + (-1,))
@@ -43,6 +42,12 @@ def _squared_bwd(saved: tuple[Array, Array, Array], G: Array) -> tuple[Array, Ar
 
 
 squared.defvjp(_squared_fwd, _squared_bwd)
+
+
+def _pull(G: Array, X: Array, Y: Array) -> Array:
+    """2 (Σ_j G_ij x_i - (G y)_i); sums and products in one go over G, which the compiler then fills only once."""
+    both = G @ jnp.concatenate([Y, jnp.ones_like(Y[..., :1])], axis=-1)
+    return 2.0 * (both[..., -1:] * X - both[..., :-1])
 
 
 def euclidean(
