@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import aggregauss as ag
+from aggregauss.inference import ascent
 from aggregauss.inference.bounds import expected
+from aggregauss.inference.climb import climb
 from aggregauss.inference.groups import choose_shapes, pack
 from aggregauss.inference.inducing import on_device
+from aggregauss.inference.passes import Passes
 from aggregauss.inference.sparse import prepare
 from aggregauss.inference.starts import starts
 from aggregauss.inference.variational import Moments2
@@ -296,3 +299,22 @@ def test_classes_are_learned_in_single_precision():
     assert np.isfinite(single).all()
     assert (single.argmax(axis=1) == y).all()
     np.testing.assert_allclose(single, double, atol=0.01)
+
+
+def test_the_climb_with_a_log_variance_ends_where_little_is_left_to_gain():
+    """The best covariance depends on itself through e^{v/2}: a whole step towards it may go too far."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0, 6, 14))
+    y = np.sin(x) + np.where(x < 3, 0.05, 0.5) * np.random.default_rng(5).standard_normal(14)
+    model = ag.MultiTaskGP([ag.RBF(ag.fixed(1.5))], {"y": ag.HeteroscedasticGaussian()}, rank=2).replace(
+        {"mixing[0].weights": ag.fixed([0.777, -2.26, 1.507]), "mean.values": ag.fixed([-0.504, -3.011])}
+    )
+    observations = model._observe({"y": (ag.Points(x), y)}, {}, {})
+    places = on_device(model.inducing(x[::2], observations.support, 0))
+    shapes = choose_shapes(observations, 14, 14, 32, np.dtype(float))
+    passes = Passes(model, observations, ascent.Settings("linearised", "float64", True, False), shapes, 0)
+    held = passes.hold()
+    start = ascent.init(jnp.zeros(0), places, 14, 0.05, 0.5)
+    top, uphill = climb(lambda state: passes.over(state, held), start, 1e-8)
+    _, further = climb(lambda state: passes.over(state, held), top, 1e-8)
+    assert 0 <= further.objective - uphill.objective < 0.05

@@ -9,7 +9,8 @@ from scipy.stats import multivariate_normal
 
 import aggregauss as ag
 from aggregauss.latent.coregionalisation import Coregionalised, Mixing, with_channel
-from aggregauss.parameters import unpack
+from aggregauss.models.several_tasks import _likelihoods
+from aggregauss.parameters import parameters, unpack
 
 RNG = np.random.default_rng(0)
 X = np.sort(RNG.uniform(0, 6, 14))
@@ -181,6 +182,11 @@ BAD = {
     "no latent": (lambda: ag.MultiTaskGP([], {"a": ag.Gaussian()}), ValueError, '"latents" is empty'),
     "a latent that is no kernel": (lambda: ag.MultiTaskGP([3.0], {"a": ag.Gaussian()}), TypeError, "must be kernels"),
     "no task": (lambda: ag.MultiTaskGP([ag.RBF()], {}), TypeError, "a likelihood for each task"),
+    "a task without a name": (
+        lambda: _likelihoods({1: ag.Gaussian()}, "MultiTaskGP"),
+        TypeError,
+        "must be strings, but one",
+    ),
     "rank zero": (
         lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian()}, rank=0),
         ValueError,
@@ -329,6 +335,12 @@ def test_the_task_whose_counts_scatter_too_much_is_named():
 def test_a_rank_above_the_number_of_tasks_is_refused():
     with pytest.raises(ValueError, match="at most 2, the number of functions that are mixed, but is 3"):
         ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian(), "b": ag.Gaussian()}, rank=3)
+
+
+def test_one_variance_of_a_sum_is_that_of_the_mixing():
+    (kernel,) = ag.MultiTaskGP([ag.RBF() + ag.Matern32()], {"a": ag.Gaussian()}).latents
+    fixed = {p.path: p.mark.fixed for p in parameters(kernel) if p.role == "variance"}
+    assert list(fixed.values()) == [True, False]
 
 
 def test_units_of_a_task_do_not_matter():

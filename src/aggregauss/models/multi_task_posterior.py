@@ -21,7 +21,7 @@ from aggregauss.supports.support import Support
 if TYPE_CHECKING:
     import pandas as pd
 
-    from aggregauss.models.multi_task import MultiTaskGP
+    from aggregauss.models.several_tasks import SeveralTasks
 
 
 @storable
@@ -32,7 +32,7 @@ class MultiTaskPosterior:
     joint: Posterior
 
     @property
-    def model(self) -> "MultiTaskGP":
+    def model(self) -> "SeveralTasks":
         """The fitted model."""
         return self.joint.model
 
@@ -135,7 +135,8 @@ class MultiTaskPosterior:
         write(path, self)
 
 
-def _correlation(model: "MultiTaskGP") -> np.ndarray:
+def _correlation(model: "SeveralTasks") -> np.ndarray:
     total = sum(model.coregionalisation)
     sd = np.sqrt(np.diag(total))
-    return total / np.outer(sd, sd)
+    with np.errstate(invalid="ignore"):  # a task that takes no part has none
+        return total / np.outer(sd, sd)
