@@ -12,7 +12,7 @@ from aggregauss import linalg
 from aggregauss.inference.data import Observations
 from aggregauss.inference.sparse import JITTER, inducing_gram, mean_at
 from aggregauss.latent.coregionalisation import without_channel
-from aggregauss.likelihoods import Conjugate, JointLikelihood, Likelihood
+from aggregauss.likelihoods import Conjugate, Gaussian, JointLikelihood, Likelihood
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.likelihoods.links import LINKS, Link, Square
 from aggregauss.parameters import Parameter, learned, with_values
@@ -84,7 +84,7 @@ class TaskScales:
         ]
         self.level, self.spread = (np.concatenate(x) for x in zip(*each))  # of every channel
         whole = dataclasses.replace(observations, support=without_channel(observations.support))
-        self.shared = Scales(whole, model.likelihoods[0])
+        self.shared = Scales(whole, Gaussian())  # of which only extents are used
         self.shared.spread = 1.0  # the mixing has the units
 
     def typical(self, p: Parameter, rng: np.random.Generator | None) -> Array:
