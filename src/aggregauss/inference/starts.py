@@ -123,10 +123,10 @@ def level_function(model: Any, Z: Float[Array, "mz d"], observations: Observatio
 
 def _through_link(observations: Observations, likelihood: Likelihood, mass: np.ndarray) -> tuple[float, float]:
     """Level and variance of the latent function, as rates seen through the inverse of the link suggest them."""
-    link, trials = likelihood.g, observations.counts if likelihood.counts_trials else mass
+    counts, link = observations.counts, likelihood.g
+    trials = mass if counts is None or not likelihood.counts_trials else counts
     if isinstance(likelihood, Conjugate):  # whose observations are levels of the latent function
         link = LINKS["identity"]
-    assert trials is not None
     rate, overall = observations.y / trials, float(observations.y.sum() / trials.sum())
     if link.low == -np.inf:
         return overall, _positive(float(np.var(rate)), overall**2)
