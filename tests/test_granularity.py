@@ -232,6 +232,13 @@ def test_the_plan_is_the_coarsest_grid_that_is_fine_enough():
     np.testing.assert_allclose(plan.cells.center, kept.center)
 
 
+def test_a_dimension_that_the_kernel_does_not_see_is_not_cut():
+    places = np.random.default_rng(3).uniform(0, 10.0, (300, 2))
+    plan = ag.plan_grid(ag.RBF(5.0, 1.0, active_dims=[0]), places, target=0.3)
+    assert plan.grid is not None
+    assert plan.grid.widths[1] >= np.ptp(places[:, 1]) > 2 * plan.grid.widths[0]
+
+
 def test_the_plan_and_the_verdict_agree_about_the_same_grid():
     plan = ag.plan_grid(ag.RBF(1.0, 1.0), domain=([0.0], [6.0]), density=100.0, widths=[1.0, 0.5])
     at = CELLS.center[:, 0]

@@ -182,7 +182,9 @@ def _candidates(kernel: Kernel, places: np.ndarray) -> Iterator[np.ndarray]:
     """Grids in the proportions of the kernel's ranges, from one cell on, rounded to two digits."""
     extent = np.ptp(places, axis=0)
     extent = np.where(extent > 0, extent, 1.0)
-    reach = np.array([_range(kernel, places.mean(axis=0), j, extent[j]) for j in range(len(extent))])
+    dim = len(extent)
+    seen = kernel.touches(dim)  # what the kernel does not see needs no cutting
+    reach = np.array([_range(kernel, places.mean(axis=0), j, extent[j]) if j in seen else np.inf for j in range(dim)])
     largest = 1.01 * np.max(extent / reach)
     for step in itertools.islice(itertools.count(), GRIDS):
         widths = np.minimum(largest * 2 ** (-step / 2) * reach, 1.01 * extent)

@@ -185,6 +185,10 @@ class Posterior:
         observed = self.observations
         if len(observed.support) == 0:
             raise TypeError("granularity: a saved posterior does not hold its data. Ask before saving.")
+        if not hasattr(observed.support, "center"):
+            raise TypeError(
+                "granularity: the individuals are in a file. Fit Bags of some of them, and ask that posterior."
+            )
         if self.model.kernel is None:
             raise TypeError("granularity: the model has no kernel, so there is no lengthscale to compare with.")
         rows, Z, regions = represented(observed.support, X, widths)

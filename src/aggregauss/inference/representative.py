@@ -23,7 +23,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-from scipy.linalg import solve_triangular
+from scipy.linalg import eigh, solve_triangular
 from scipy.special import expit, gammaincc
 
 from aggregauss import linalg
@@ -80,9 +80,9 @@ def interpolation(
     half = solve_triangular(L, fu.T, lower=True)
     off = np.eye(m)[owner] - solve_triangular(L, half, lower=True, trans=1).T
     root = np.sqrt(p)
-    worst = np.linalg.eigvalsh((off * p[:, None]).T @ off)[-1]  # κ = 1 / (m worst)
-    lambda1 = np.linalg.eigvalsh(uu)[-1]
-    lambda2 = total * max(np.linalg.eigvalsh((ff - half.T @ half) * root[:, None] * root)[-1], 0.0)
+    worst = _largest((off @ off.T) * root[:, None] * root)  # κ = 1 / (m worst)
+    lambda1 = _largest(uu)
+    lambda2 = total * max(_largest((ff - half.T @ half) * root[:, None] * root), 0.0)
     xi = LEAST_XI * np.geomspace(1.0, 100.0, STEPS)
     delta = np.sqrt(xi / (p @ np.diagonal(ff))) * (np.sqrt(lambda1 * m * worst) + np.sqrt(lambda2))
     eta = np.min(delta + gammaincc(m / 2, xi * m / 2))
@@ -99,6 +99,11 @@ def least_eta(eigenvalues: Vector) -> float:
     delta = max(np.sqrt(np.sum(values)), 1e-12) * np.geomspace(1.0, 40.0, STEPS)
     log_tail = np.min(half_log[:, None] - share[:, None] * delta**2 / (2 * largest), axis=0)
     return float(min(np.min(delta + np.exp(np.minimum(log_tail, 0.0))), 1.0))
+
+
+def _largest(A: Float[np.ndarray, "n n"]) -> float:
+    """The largest eigenvalue of a symmetric matrix."""
+    return float(eigh(A, eigvals_only=True, subset_by_index=[len(A) - 1, len(A) - 1])[0])
 
 
 @eqx.filter_jit

@@ -12,7 +12,7 @@ from aggregauss import linalg
 from aggregauss.inference.data import Observations
 from aggregauss.inference.inducing import JITTER, Inducing, inducing_factor, inducing_mean, of_level
 from aggregauss.latent.coregionalisation import without_channel
-from aggregauss.likelihoods import Conjugate, JointLikelihood, Likelihood
+from aggregauss.likelihoods import Conjugate, Gaussian, JointLikelihood, Likelihood
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.likelihoods.links import LINKS, Link, Square
 from aggregauss.parameters import Parameter, learned, with_values
@@ -83,7 +83,7 @@ class TaskScales:
         ]
         self.level, self.spread = (np.concatenate(x) for x in zip(*each))  # of every channel
         whole = dataclasses.replace(observations, support=without_channel(observations.support))
-        self.shared = Scales(whole, model.likelihoods[0])
+        self.shared = Scales(whole, Gaussian())  # of which only extents are used
         self.shared.spread = 1.0  # the mixing has the units
 
     def typical(self, p: Parameter, rng: np.random.Generator | None) -> Array:
@@ -122,10 +122,10 @@ def level_function(model: Any, Z: Inducing, observations: Observations) -> Float
 
 def _through_link(observations: Observations, likelihood: Likelihood, mass: np.ndarray) -> tuple[float, float]:
     """Level and variance of the latent function, as rates seen through the inverse of the link suggest them."""
-    link, trials = likelihood.g, observations.counts if likelihood.counts_trials else mass
+    counts, link = observations.counts, likelihood.g
+    trials = mass if counts is None or not likelihood.counts_trials else counts
     if isinstance(likelihood, Conjugate):  # whose observations are levels of the latent function
         link = LINKS["identity"]
-    assert trials is not None
     rate, overall = observations.y / trials, float(observations.y.sum() / trials.sum())
     if link.low == -np.inf:
         return overall, _positive(float(np.var(rate)), overall**2)
