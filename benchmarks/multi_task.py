@@ -49,10 +49,10 @@ def main() -> None:
     n, m = options.observations, options.inducing
     model, data = problem(n)
     observations = model._observe(data, {}, {})
-    Z = model.inducing_points(m // FUNCTIONS, observations.support, 0)
+    inducing = model.inducing(m // FUNCTIONS, observations.support, 0)
     rows = []
     for dtype in ("float32", "float64"):
-        step = Step(model, observations, Z, dtype, 1 << 24)
+        step = Step(model, observations, inducing, dtype, 1 << 24)
         seconds = interleaved({"two products": products(n, m, dtype), "step": step.slopes}, 9)
         unit = seconds["two products"]
         rows += [[dtype, name, f"{1e3 * s:.0f}", f"{s / unit:.2f}"] for name, s in seconds.items()]

@@ -10,6 +10,7 @@ from malaria import Data
 import aggregauss as ag
 from aggregauss.inference import ascent, groups
 from aggregauss.inference.data import Observations, observe
+from aggregauss.inference.inducing import on_device
 from aggregauss.inference.starts import starts
 from aggregauss.parameters import pack
 
@@ -26,11 +27,11 @@ def model() -> ag.GP:
 class Step:
     """The compiled step of a model on given data."""
 
-    def __init__(self, model: Any, observations: Observations, Z: np.ndarray, dtype: str, entries: int):
-        self.observations, m, n = observations, len(Z), len(observations.y)
+    def __init__(self, model: Any, observations: Observations, inducing: ag.Support, dtype: str, entries: int):
+        self.observations, m, n = observations, len(inducing), len(observations.y)
         self.template = starts(model, observations, 0, 0)[0]
         self.settings = ascent.Settings("linearised", dtype, True, False)
-        self.state = ascent.init(pack(self.template), jnp.asarray(Z), m, 0.01, 0.1)
+        self.state = ascent.init(pack(self.template), on_device(inducing), m, 0.01, 0.1)
         groups.TARGET = entries
         shapes = groups.choose_shapes(observations, n, m, PROBES, np.dtype(dtype))
         packed = groups.groups(observations, np.arange(n), shapes, np.random.default_rng(0))
@@ -53,4 +54,4 @@ def malaria_step(data: Data, dtype: str, entries: int, m: int = LANDMARKS) -> St
     """The step on pixels of districts, inducing points at some of the pixels."""
     bags = ag.Bags(data.X, data.bag, weights=data.population)
     Z = np.asarray(data.X, float)[np.random.default_rng(0).choice(len(data.X), m, replace=False)]
-    return Step(model(), observe(bags, data.y, None), Z, dtype, entries)
+    return Step(model(), observe(bags, data.y, None), ag.Points(Z), dtype, entries)

@@ -133,7 +133,7 @@ CASES = {
     "no batch": (lambda: _sparse(batch_size=0), ValueError, ['"batch_size" must be a whole number of at least 1']),
     "too many landmarks": (lambda: _sparse(inducing=5), ValueError, ["5 were asked for", "there are 4", "Ask for fewer"]),
     "landmarks with another column": (lambda: _sparse(inducing=np.zeros((3, 2))), ValueError, ['"inducing" must have 1 column', "has 2"]),
-    "landmarks by an unknown rule": (lambda: _sparse(inducing="grid"), ValueError, ['a number, points or "bags"', "'grid'"]),
+    "landmarks by an unknown rule": (lambda: _sparse(inducing="grid"), ValueError, ['a number, points, supports or "bags"', "'grid'"]),
     "one probe": (lambda: _sparse(probes=1), ValueError, ['"probes" must be a whole number of at least 2']),
     "a link of totals": (
         lambda: _fit(BAGS.with_measure("total"), model=ag.GP(ag.RBF(), ag.Poisson())), ValueError, ["grows with their mass", 'aggregation="response"'],

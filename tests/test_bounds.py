@@ -16,7 +16,8 @@ from aggregauss.inference import bounds
 from aggregauss.inference.ascent import cast
 from aggregauss.inference.data import observe
 from aggregauss.inference.groups import Shape, groups, pack
-from aggregauss.inference.sparse import JITTER, pair_sum, prepare, prior_covariance
+from aggregauss.inference.inducing import JITTER, on_device
+from aggregauss.inference.sparse import pair_sum, prepare, prior_covariance
 from aggregauss.inference.variational import Moments2
 from aggregauss.likelihoods.sums import Sums
 from aggregauss.parameters import pack as packed
@@ -70,7 +71,7 @@ def _expected(name, model=None, group=None, at=Z, q=Q, key=KEY, chosen=None):
     """Every bound for every bag; one compiled program for each likelihood."""
     chosen = chosen or (bounds.BOUNDS if name in ("poisson", "square") else ("matched", "jensen"))
     group = group or _group(_observations(name))
-    every = _compiled(model or _model(name), jnp.asarray(at), q, group, key, chosen)
+    every = _compiled(model or _model(name), on_device(ag.Points(at)), q, group, key, chosen)
     return {bound: np.asarray(values) for bound, values in every.items()}
 
 
@@ -214,12 +215,12 @@ def test_padding_adds_nothing(name):
 
 
 def test_padding_has_no_slope():
-    model, group = _model("gamma"), _group(_observations("gamma"))
+    model, group, places = _model("gamma"), _group(_observations("gamma")), on_device(ag.Points(Z))
 
     @jax.jit
     def total(vector):
-        now = prepare(unpack(model, vector), jnp.asarray(Z), Q, JITTER["float64"])
-        return jnp.sum(bounds.expected(unpack(model, vector), jnp.asarray(Z), now, group, "jensen", KEY))
+        now = prepare(unpack(model, vector), places, Q, JITTER["float64"])
+        return jnp.sum(bounds.expected(unpack(model, vector), places, now, group, "jensen", KEY))
 
     assert np.isfinite(jax.jit(jax.grad(total))(packed(model))).all()
 
@@ -238,9 +239,10 @@ def test_grouping_changes_nothing():
 
 @eqx.filter_jit
 def _in_precision(model, group, dtype):
-    now = prepare(model, jnp.asarray(Z), Q, JITTER["float32"])
+    places = on_device(ag.Points(Z))
+    now = prepare(model, places, Q, JITTER["float32"])
     now = jax.tree.map(lambda x: x.astype(dtype), now)
-    return bounds.expected(cast(model, dtype), jnp.asarray(Z, dtype), now, group, "matched", KEY)
+    return bounds.expected(cast(model, dtype), cast(places, dtype), now, group, "matched", KEY)
 
 
 def test_single_precision_tells_nearly_the_same():

@@ -13,6 +13,7 @@ from scipy import stats
 import aggregauss as ag
 from aggregauss.inference.bounds import expected
 from aggregauss.inference.groups import choose_shapes, pack
+from aggregauss.inference.inducing import on_device
 from aggregauss.inference.sparse import prepare
 from aggregauss.inference.starts import starts
 from aggregauss.inference.variational import Moments2
@@ -216,16 +217,16 @@ def test_both_ways_to_the_variance_of_an_integral_agree(likelihood):
     bags = ag.Bags(X, np.arange(40) // 5, measure="mean")
     model = ag.MultiTaskGP([ag.RBF(1.0), ag.Matern32(2.0)], {"y": likelihood})
     observations = model._observe({"y": (bags, np.sin(np.arange(8.0)))}, {}, {})
-    template, places = starts(model, observations, 0, 0)[0], model.inducing_points(Z, observations.support, 0)
-    (shape,) = choose_shapes(observations, 8, len(places), 32, np.dtype(float))
+    template, places = starts(model, observations, 0, 0)[0], on_device(model.inducing(Z, observations.support, 0))
+    (shape,) = choose_shapes(observations, 8, places.size, 32, np.dtype(float))
     assert shape.every_atom
-    A = 0.2 * RNG.standard_normal((len(places), len(places)))
-    q = Moments2(jnp.asarray(RNG.standard_normal(len(places))), jnp.asarray(A @ A.T + 0.1 * np.eye(len(A))))
-    now = prepare(template, jnp.asarray(places), q, 1e-8)
+    A = 0.2 * RNG.standard_normal((places.size, places.size))
+    q = Moments2(jnp.asarray(RNG.standard_normal(places.size)), jnp.asarray(A @ A.T + 0.1 * np.eye(len(A))))
+    now = prepare(template, places, q, 1e-8)
     values = [
         expected(
             template,
-            jnp.asarray(places),
+            places,
             now,
             pack(observations, np.arange(8), dataclasses.replace(shape, every_atom=every), RNG),
             "linearised",

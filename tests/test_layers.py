@@ -21,6 +21,7 @@ LAYERS = [
     {"baselines"},
     {"privacy", "datasets"},
     {"plots", "io"},
+    {"report"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -136,7 +136,7 @@ def test_landmarks_and_starts_are_those_of_the_bags_in_memory(file, inducing):
     y = np.random.default_rng(3).normal(size=150)
     seen = [observe(s, y, None) for s in (file(pixels, 64, "mean"), _held(pixels, "mean"))]
     Z, same = (landmarks(inducing, o.support, 4) for o in seen)
-    np.testing.assert_array_equal(Z, same)
+    np.testing.assert_array_equal(Z.center, same.center)
     one, other = (starts(model, o, 1, 4) for o in seen)
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         np.testing.assert_array_equal(a, b)

@@ -1,11 +1,11 @@
 """Tasks that share functions in shares that vary."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import aggregauss as ag
 from aggregauss.inference.conditional import aggregate_moments, latent_joint
+from aggregauss.inference.inducing import on_device
 from aggregauss.inference.products import product_moments
 from aggregauss.latent.coregionalisation import with_channel
 from aggregauss.supports.layout import layout
@@ -58,9 +58,7 @@ def test_moments_are_those_of_draws():
     W = w[:, None] + np.linalg.norm(w) * f[:, :2]
     values = float(view.level) + np.sum(W * f[:, 2:], axis=1)
     draws = np.column_stack([values[:, :2].mean(axis=1), values[:, 2]])
-    found = aggregate_moments(
-        view, jnp.asarray(post.inducing.center), post.conditional, with_channel(TEST, 1), product_moments
-    )
+    found = aggregate_moments(view, on_device(post.inducing), post.conditional, with_channel(TEST, 1), product_moments)
     np.testing.assert_allclose(found[0], draws.mean(axis=0), atol=0.01)
     np.testing.assert_allclose(found[1], draws.var(axis=0), rtol=0.02)
 

@@ -7,6 +7,7 @@ of compiled programs serves all tests.
 import json
 import zipfile
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -17,8 +18,8 @@ from aggregauss.inference import Posterior, ascent, batches
 from aggregauss.inference.conditional import sparse_conditional
 from aggregauss.inference.data import observe
 from aggregauss.inference.groups import choose_shapes, epoch_batches
+from aggregauss.inference.inducing import JITTER, on_device
 from aggregauss.inference.passes import Passes
-from aggregauss.inference.sparse import JITTER
 from aggregauss.inference.variational import Moments2, by_moments
 from aggregauss.parameters import pack, parameters
 
@@ -116,12 +117,12 @@ def post():
 def square():
     """Some q or other: what follows from it is the same."""
     q = ascent.moments(_state(), natural=True)
-    conditional = sparse_conditional(SQUARE, jnp.asarray(SITES), q, JITTER["float64"])
+    conditional = sparse_conditional(SQUARE, on_device(ag.Points(SITES)), q, JITTER["float64"])
     return Posterior(SQUARE, observe(APART, COUNTS, None), None, conditional, 0.0, "SVI", inducing=ag.Points(SITES))
 
 
-def _passes(batch=8, natural=True):
-    settings = ascent.Settings("matched", "float64", natural, False)
+def _passes(batch=8, natural=True, move_inducing=False):
+    settings = ascent.Settings("matched", "float64", natural, move_inducing)
     observations = observe(APART, COUNTS, None)
     shapes = choose_shapes(observations, batch, 8, 32, np.dtype(float))
     return Passes(MODEL, observations, settings, shapes, 0)
@@ -130,7 +131,7 @@ def _passes(batch=8, natural=True):
 def _state(seed=0):
     """Somewhere off the optimum."""
     rng = np.random.default_rng(seed)
-    state = ascent.init(pack(MODEL), jnp.asarray(SITES), 8, 0.05, 0.5)
+    state = ascent.init(pack(MODEL), on_device(ag.Points(SITES)), 8, 0.05, 0.5)
     root = jnp.asarray(np.tril(0.1 * rng.normal(size=(8, 8))) - 0.7 * np.eye(8))
     q = Moments2(jnp.asarray(0.5 * rng.normal(size=8)), ascent._root(root) @ ascent._root(root).T)
     free = state.free._replace(mean=q.mean, root=root)
@@ -138,19 +139,17 @@ def _state(seed=0):
 
 
 def test_slopes_of_the_bound_agree_with_finite_differences():
-    passes, state = _passes(natural=False), _state()
+    passes, state = _passes(natural=False, move_inducing=True), _state()
     held = passes.hold()
     slopes = passes.over(state, held).free
     rng = np.random.default_rng(1)
-    for name in ("vector", "Z", "mean", "root"):
-        value, step = getattr(state.free, name), 1e-5
+    for of in (lambda x: x.vector, lambda x: x.Z.center, lambda x: x.mean, lambda x: x.root):
+        value, step = of(state.free), 1e-5
         towards = jnp.asarray(rng.normal(size=value.shape))
-        towards = jnp.tril(towards) if name == "root" else towards
-        ends = [
-            float(passes.over(state._replace(free=state.free._replace(**{name: value + s * towards})), held).objective)
-            for s in (step, -step)
-        ]
-        assert jnp.sum(getattr(slopes, name) * towards) == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5)
+        towards = jnp.tril(towards) if value is state.free.root else towards
+        moved = (eqx.tree_at(of, state.free, value + s * towards) for s in (step, -step))
+        ends = [float(passes.over(state._replace(free=free), held).objective) for free in moved]
+        assert jnp.sum(of(slopes) * towards) == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5)
 
 
 def test_batches_average_to_the_whole():

@@ -18,6 +18,7 @@ from aggregauss.kernels import (  # noqa: E402
     ConstantKernel,
     Cosine,
     Linear,
+    Matern1,
     Matern12,
     Matern32,
     Matern52,
@@ -56,6 +57,7 @@ from aggregauss.supports import (  # noqa: E402
     Product,
     Support,
     concatenate,
+    pool,
 )
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ __all__ = [
     "LinearEffects",
     "LinearMean",
     "LogNormal",
+    "Matern1",
     "Matern12",
     "Matern32",
     "Matern52",
@@ -129,6 +132,7 @@ __all__ = [
     "param",
     "parameters",
     "plots",
+    "pool",
     "privacy",
 ]
 

@@ -6,7 +6,10 @@ from importlib import resources
 
 import numpy as np
 
+from aggregauss.datasets.madagascar_malaria import MapFiles, madagascar
 from aggregauss.supports import Intervals, Support
+
+__all__ = ["AgeHistogram", "MapFiles", "ages", "madagascar"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -18,8 +18,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from aggregauss.inference.bounds import expected
-from aggregauss.inference.sparse import JITTER, Group, Prepared, prepare
+from aggregauss.inference.bounds import STILL, expected
+from aggregauss.inference.inducing import JITTER, Inducing
+from aggregauss.inference.sparse import Group, Prepared, prepare
+from aggregauss.inference.still import Still
 from aggregauss.inference.variational import Moments2, Target, Variational, by_moments, divergence, towards
 from aggregauss.parameters import log_prior, unpack
 
@@ -37,7 +39,7 @@ class Free(NamedTuple):
     """What Adam moves: packed hyper-parameters, inducing points, and q itself where its gradient is not natural."""
 
     vector: Float[Array, " p"]
-    Z: Float[Array, "mz d"]
+    Z: Inducing
     mean: Float[Array, " m"]
     root: Float[Array, "m m"]  # lower triangle; the diagonal is exponentiated
 
@@ -58,18 +60,18 @@ class Gradient(NamedTuple):
 
     value: Float[Array, ""]
     vector: Float[Array, " p"]
-    Z: Float[Array, "mz d"]
+    Z: Inducing
     now: Prepared
 
 
 ADAM = optax.scale_by_adam()
 
 
-def init(vector: Array, Z: Array, m: int, rate: float, rho: float) -> State:
+def init(vector: Array, Z: Inducing, m: int, rate: float, rho: float) -> State:
     """q equal to the prior."""
     free = Free(vector, Z, jnp.zeros(m), jnp.zeros((m, m)))
     q = Variational(jnp.eye(m), jnp.zeros(m), jnp.zeros(m), jnp.eye(m))
-    return State(free, q, ADAM.init(free), jnp.asarray(rate), jnp.asarray(rho), jnp.asarray(0))
+    return State(free, q, ADAM.init(free), jnp.asarray(rate), jnp.asarray(rho), jnp.asarray(0))  # pyright: ignore[reportArgumentType]
 
 
 def begin_at(state: State, mean: Float[Array, " m"]) -> State:
@@ -96,10 +98,10 @@ def prepared(template: Any, state: State, settings: Settings) -> Prepared:
 def data_gradient(template: Any, free: Free, now: Prepared, group: Group, key: Array, settings: Settings) -> Gradient:
     """One group's part of the data term, with its derivatives."""
 
-    def value(vector: Array, Z: Array, now: Prepared) -> Array:
-        model = cast(unpack(template, vector), settings.dtype)
+    def value(vector: Array, Z: Inducing, now: Prepared) -> Array:
+        model, Z = (cast(x, settings.dtype) for x in (unpack(template, vector), _held(Z, settings)))
         with jax.default_matmul_precision("highest"):  # a GPU would round single precision to ten bits
-            terms = expected(model, Z.astype(settings.dtype), now, group, settings.bound, key)
+            terms = expected(model, Z, now, group, settings.bound, key)
         return jnp.sum(terms.astype(float))
 
     total, (vector, Z, now) = jax.value_and_grad(value, argnums=(0, 1, 2))(free.vector, free.Z, now)
@@ -126,8 +128,8 @@ def slopes(template: Any, state: State, gradient: Gradient, scale: Array, settin
     q = moments(state, settings.natural)
     free = state.free
 
-    def early(vector: Array, Z: Array, q: Moments2) -> Prepared:
-        now = _prepare(template, vector, Z, q, settings)
+    def early(vector: Array, Z: Inducing, q: Moments2) -> Prepared:
+        now = _prepare(template, vector, _held(Z, settings), q, settings)
         return jax.tree.map(lambda x: x.astype(float), now)
 
     _, pull = jax.vjp(early, free.vector, free.Z, q)
@@ -136,7 +138,8 @@ def slopes(template: Any, state: State, gradient: Gradient, scale: Array, settin
     G_cov = scale * 0.5 * (towards.covariance + towards.covariance.T)
     prior, prior_slope = jax.value_and_grad(lambda v: log_prior(unpack(template, v)))(free.vector)
     objective = scale * gradient.value - divergence(q) + prior
-    d_vector, d_Z = scale * (gradient.vector + vector) + prior_slope, scale * (gradient.Z + Z)
+    d_vector = scale * (gradient.vector + vector) + prior_slope
+    d_Z = jax.tree.map(lambda x, y: scale * (x + y), gradient.Z, Z)
     target = Target(jnp.eye(len(q.mean)) - 2.0 * G_cov, G_mean - 2.0 * G_cov @ q.mean)
     if settings.natural:
         return Slopes(objective, Free(d_vector, d_Z, jnp.zeros_like(free.mean), jnp.zeros_like(free.root)), target)
@@ -146,11 +149,46 @@ def slopes(template: Any, state: State, gradient: Gradient, scale: Array, settin
 
 
 @eqx.filter_jit
+def hold_still(template: Any, free: Free, now: Prepared, group: Group, settings: Settings) -> Still:
+    """What stays of one group while only q moves; under the matched bound, while only its mean does."""
+    model = cast(unpack(template, free.vector), settings.dtype).of_task(group.task)
+    with jax.default_matmul_precision("highest"):
+        return STILL[settings.bound][0](model, cast(free.Z, settings.dtype), now, group)
+
+
+@eqx.filter_jit
+def still_gradient(
+    template: Any, free: Free, now: Prepared, still: Still, group: Group, settings: Settings
+) -> tuple[Array, Array, Array]:
+    """One group's part of the data term, and its derivatives in α and Σ."""
+
+    def value(alpha: Array, covariance: Array) -> Array:
+        model = cast(unpack(template, free.vector), settings.dtype).of_task(group.task)
+        with jax.default_matmul_precision("highest"):
+            at = now._replace(alpha=alpha, covariance=covariance)
+            terms = group.present * STILL[settings.bound][1](model, still, at, group)
+        return jnp.sum(terms.astype(float))
+
+    total, slopes = jax.value_and_grad(value, argnums=(0, 1))(now.alpha, now.covariance)
+    return total, *(x.astype(float) for x in slopes)
+
+
+@eqx.filter_jit
+def still_slopes(template: Any, state: State, whiten: Array, total: Array, d_alpha: Array, d_cov: Array) -> Slopes:
+    """The bound and where q goes; what moves the hyper-parameters is left at zero."""
+    q = Moments2(state.q.mean, state.q.covariance)
+    G_mean, G_cov = whiten.T @ d_alpha, 0.5 * (d_cov + d_cov.T)
+    objective = total - divergence(q) + log_prior(unpack(template, state.free.vector))
+    target = Target(jnp.eye(len(q.mean)) - 2.0 * G_cov, G_mean - 2.0 * G_cov @ q.mean)
+    return Slopes(objective, jax.tree.map(jnp.zeros_like, state.free), target)
+
+
+@eqx.filter_jit
 def advance(state: State, uphill: Slopes, learn: Array, settings: Settings) -> State:
     """The next state; `learn` 0 keeps the hyper-parameters."""
     rise = uphill.free
-    d_Z = learn * rise.Z if settings.move_inducing else jnp.zeros_like(rise.Z)
-    downhill = jax.tree.map(jnp.negative, Free(learn * rise.vector, d_Z, rise.mean, rise.root))
+    vector, Z = jax.tree.map(lambda x: learn * x, (rise.vector, rise.Z))
+    downhill = jax.tree.map(jnp.negative, Free(vector, Z, rise.mean, rise.root))
     with jax.numpy_dtype_promotion("standard"):  # Optax mixes integers and floats
         change, adam = ADAM.update(downhill, state.adam)
     fresh = jax.tree.map(lambda x, c: x - state.rate * c, state.free, change)
@@ -158,12 +196,32 @@ def advance(state: State, uphill: Slopes, learn: Array, settings: Settings) -> S
     return State(Free(*fresh), q, adam, state.rate, state.rho, state.step + 1)
 
 
-def cast(model: Any, dtype: str) -> Any:
-    """The model with its parameters in working precision."""
-    return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, model)
+def cast(tree: Any, dtype: str) -> Any:
+    """The numbers of a model, or of supports, in working precision."""
+    return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, tree)
 
 
-def _prepare(template: Any, vector: Array, Z: Array, q: Moments2, settings: Settings) -> Prepared:
+def _held(Z: Inducing, settings: Settings) -> Inducing:
+    """Of the inducing supports nothing moves but, on request, the places of points."""
+    still = jax.lax.stop_gradient(Z)
+    return eqx.tree_at(lambda x: x.center, still, Z.center) if Z is not None and settings.move_inducing else still
+
+
+@eqx.filter_jit
+def prepared_widely(template: Any, state: State, settings: Settings) -> Prepared:
+    """The m x m quantities in double precision."""
+    q = moments(state, settings.natural)
+    return prepare(unpack(template, state.free.vector), state.free.Z, q, JITTER[settings.dtype])
+
+
+@eqx.filter_jit
+def narrowed(wide: Prepared, state: State, settings: Settings) -> Prepared:
+    """The same in working precision, with the state's α and Σ; its Q stays."""
+    now = wide._replace(alpha=wide.whiten @ state.q.mean, covariance=state.q.covariance)
+    return jax.tree.map(lambda x: x.astype(settings.dtype), now)
+
+
+def _prepare(template: Any, vector: Array, Z: Inducing, q: Moments2, settings: Settings) -> Prepared:
     now = prepare(unpack(template, vector), Z, q, JITTER[settings.dtype])
     return jax.tree.map(lambda x: x.astype(settings.dtype), now)
 

@@ -1,4 +1,4 @@
-"""The Normal model with inducing points and the best Gaussian q in closed form (Titsias 2009, over supports).
+"""The Normal model with inducing variables and the best Gaussian q in closed form (Titsias 2009, over supports).
 
 With T = cov(supports, u) whitened to A = T L⁻ᵀ, noise N (diagonal) and B = I + Aᵀ N⁻¹ A,
 
@@ -19,29 +19,26 @@ from jaxtyping import Array, Float
 from aggregauss import linalg
 from aggregauss.inference.conditional import Conditional, sparse_conditional
 from aggregauss.inference.data import Data, Observations
+from aggregauss.inference.inducing import JITTER, Inducing, inducing_factor, on_device
 from aggregauss.inference.optimise import maximise, open_parameters
 from aggregauss.inference.posterior import Posterior
-from aggregauss.inference.sparse import JITTER, inducing_gram
 from aggregauss.inference.starts import starts
 from aggregauss.inference.variational import Moments2
 from aggregauss.kernels.covariance import cross, diagonal
 from aggregauss.latent.effects import with_effects
 from aggregauss.likelihoods import Gaussian
-from aggregauss.supports.layout import Layout, layout
-from aggregauss.supports.points import Points
 
 
 class Problem(eqx.Module):
-    """Observations beside inducing points."""
+    """Observations beside inducing variables."""
 
     data: Data
-    Z: Float[Array, "mz d"]
-    inducing: Layout | None
+    Z: Inducing
 
 
 @dataclasses.dataclass(frozen=True)
 class Collapsed:
-    """Closed-form optimal q over inducing points under Gaussian noise; hyper-parameters by L-BFGS on the bound.
+    """Closed-form optimal q over inducing variables under Gaussian noise; hyper-parameters by L-BFGS on the bound.
 
     `inducing` as for `SVI`, `integrate` as for `Exact`. Cost: n m² for each evaluation, and the pairs of individuals
     within each support.
@@ -61,10 +58,8 @@ class Collapsed:
                 "Collapsed: the best q is known in closed form under Gaussian noise without constraints only. "
                 "Use inference=SVI()."
             )
-        support = observations.support
-        Z = model.inducing_points(self.inducing, support, seed)
-        points = Points(Z) if len(Z) else None
-        problem = Problem(observations.on_device(), jnp.asarray(Z), None if points is None else layout(points))
+        inducing = model.inducing(self.inducing, observations.support, seed)
+        problem = Problem(observations.on_device(), on_device(inducing))
         fitted, runs = model, ()
         if self.optimise:
             begin = starts(model, observations, self.restarts, seed)
@@ -79,7 +74,7 @@ class Collapsed:
         if not np.isfinite(value):
             raise FloatingPointError("Collapsed: the bound is not finite. Let Gaussian() learn a noise variance.")
         state = sparse_conditional(fitted, problem.Z, q, JITTER["float64"])
-        post = Posterior(fitted, observations, None, state, float(value), "Collapsed", runs, inducing=points)
+        post = Posterior(fitted, observations, None, state, float(value), "Collapsed", runs, inducing=inducing)
         near = open_parameters(bound, problem, fitted) if self.integrate else None
         return post if near is None else post.mixed_over(near, conditional)
 
@@ -96,8 +91,8 @@ def _evaluate(model: Any, problem: Problem) -> tuple[Array, Moments2]:
     data = problem.data
     noise = model.noise(data)
     residual = (data.y - model.mean.integrate(data.moments)) / jnp.sqrt(noise)
-    L = jax.lax.linalg.cholesky(inducing_gram(model, problem.Z, JITTER["float64"]), symmetrize_input=False)
-    parts = [] if problem.inducing is None else [cross(model.kernel, data.layout, problem.inducing)]
+    L = inducing_factor(model, problem.Z, JITTER["float64"])
+    parts = [] if problem.Z is None else [cross(model.kernel, data.layout, problem.Z)]
     if model.mean.effects:
         parts.append(model.mean.integrate_features(data.moments))
     A = linalg.lower_solve(L, jnp.concatenate(parts, axis=1).T) / jnp.sqrt(noise)[None, :]  # m x n

@@ -23,7 +23,8 @@ from aggregauss.archive import storable
 from aggregauss.inference.bounds import response_moments
 from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import choose_shapes, groups
-from aggregauss.inference.sparse import Group, Prepared, inducing_gram, prepare_white
+from aggregauss.inference.inducing import Inducing, entries, inducing_factor
+from aggregauss.inference.sparse import Group, Prepared, prepare_white
 from aggregauss.inference.variational import Moments2
 from aggregauss.kernels.covariance import cross, diagonal, gram, symmetric
 from aggregauss.latent.effects import with_effects
@@ -31,7 +32,7 @@ from aggregauss.latent.means import Moments, moments
 from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.support import Support
 
-Rule = Callable[[Any, Array, Prepared, Group], tuple[Array, Array]]
+Rule = Callable[[Any, Inducing, Prepared, Group], tuple[Array, Array]]
 BLOCK = 1 << 22  # entries of k(s, T) held at once
 ATOMS = 1 << 18  # atoms of supports that are predicted together
 PROBES = 128  # individuals of a bag whose covariances stand for all
@@ -48,9 +49,9 @@ class Conditional(eqx.Module):
 
 
 @eqx.filter_jit
-def sparse_conditional(model: Any, Z: Float[Array, "mz d"], q: Moments2, jitter: float) -> Conditional:
+def sparse_conditional(model: Any, Z: Inducing, q: Moments2, jitter: float) -> Conditional:
     """The conditional given a Gaussian q over inducing variables that were whitened with this jitter."""
-    L = jax.lax.linalg.cholesky(inducing_gram(model, Z, jitter), symmetrize_input=False)
+    L = inducing_factor(model, Z, jitter)
     alpha = jax.scipy.linalg.solve_triangular(L, q.mean, lower=True, trans=1)
     return Conditional(alpha, L, jnp.ones_like(alpha), jnp.linalg.cholesky(q.covariance))
 
@@ -102,12 +103,12 @@ def latent_joint(
 
 
 def aggregate_moments(
-    model: Any, Z: Array, state: Conditional, support: Support, of: Rule = response_moments
+    model: Any, Z: Inducing, state: Conditional, support: Support, of: Rule = response_moments
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of Σ_i w_i g(f(x_i)) over each bag, or of what another rule makes of it."""
     n = len(support)
     target = Observations(support, np.ones(n), np.zeros(n))
-    shapes = choose_shapes(target, n, len(state.alpha), PROBES, np.dtype(float))
+    shapes = choose_shapes(target, n, entries(Z, model.mean.effects), PROBES, np.dtype(float))
     now = _prepared(state)
     mean, variance = np.zeros(n), np.zeros(n)
     for rows, group in groups(target, np.arange(n), shapes, np.random.default_rng(0)):
@@ -185,5 +186,5 @@ def _prepared(state: Conditional) -> Prepared:
 
 
 @eqx.filter_jit
-def _by_rule(of: Rule, model: Any, Z: Array, now: Prepared, group: Group) -> tuple[Array, Array]:
+def _by_rule(of: Rule, model: Any, Z: Inducing, now: Prepared, group: Group) -> tuple[Array, Array]:
     return of(model, Z, now, group)

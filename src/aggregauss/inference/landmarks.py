@@ -1,39 +1,57 @@
-"""Where the inducing points lie: given, one for each bag, or spread over the individuals by k-means++ seeding."""
+"""Where the inducing variables lie: as given, one for each bag, or spread over the individuals by k-means++ seeding."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
 from aggregauss.checks import as_matrix, whole_number
+from aggregauss.supports.points import Points
+from aggregauss.supports.standardise import Standardiser
 from aggregauss.supports.support import SAMPLE, Support
 
 DEFAULT = 200
 BLOCK = 64  # bags looked at together
 
 
-def landmarks(inducing: Any, support: Support, seed: int) -> np.ndarray:
-    """Inducing points, shape (m, d)."""
+def landmarks(inducing: Any, support: Support, seed: int) -> Support:
+    """Supports whose integrals are the inducing variables: what was given, or points."""
+    given = given_places(inducing)
+    if given is not None:
+        if given.dim != support.dim:
+            raise ValueError(f'SVI: "inducing" must have {support.dim} column(s) like the data, but has {given.dim}.')
+        return given
     if isinstance(inducing, str):
         if inducing != "bags":
-            raise ValueError(f'SVI: "inducing" must be a number, points or "bags", but got {inducing!r}.')
-        return _one_per_bag(support)
-    if isinstance(inducing, Support):
-        inducing = inducing.center
-    if inducing is not None and np.ndim(inducing) > 0:
-        Z = as_matrix(inducing, "SVI", "inducing")
-        if Z.shape[1] != support.dim:
-            raise ValueError(f'SVI: "inducing" must have {support.dim} column(s) like the data, but has {Z.shape[1]}.')
-        return Z
+            raise ValueError(f'SVI: "inducing" must be a number, points, supports or "bags", but got {inducing!r}.')
+        return Points(_one_per_bag(support))
     pool = np.unique(support.sample(SAMPLE, seed).center, axis=0)
     if inducing is None:
-        return _spread(pool, min(DEFAULT, len(pool)), seed)
+        return Points(_spread(pool, min(DEFAULT, len(pool)), seed))
     wanted = whole_number(inducing, "SVI", "inducing")
     if wanted > len(pool):
         raise ValueError(
             f'SVI: "inducing" must not exceed the number of distinct locations, but {wanted} were asked for and there '
             f"are {len(pool)}. Ask for fewer."
         )
-    return _spread(pool, wanted, seed)
+    return Points(_spread(pool, wanted, seed))
+
+
+def given_places(inducing: Any) -> Support | None:
+    """The supports that the user gave, or the points; None if places are yet to be found."""
+    if isinstance(inducing, Support):
+        if len(inducing) == 0:
+            raise ValueError('SVI: "inducing" has no supports. Give some, or a number of points.')
+        return inducing[:]  # in memory, wherever they were
+    if inducing is None or isinstance(inducing, str) or np.ndim(inducing) == 0:
+        return None
+    return Points(as_matrix(inducing, "SVI", "inducing"))
+
+
+def with_places_scaled(scheme: Any, scaler: Standardiser) -> Any:
+    """The scheme with the places that it was given in the coordinates that the model will see."""
+    places = given_places(getattr(scheme, "inducing", None))
+    return scheme if places is None else dataclasses.replace(scheme, inducing=scaler(places))
 
 
 def _spread(pool: np.ndarray, m: int, seed: int) -> np.ndarray:

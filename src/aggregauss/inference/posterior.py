@@ -23,6 +23,7 @@ from aggregauss.inference.conditional import (
 )
 from aggregauss.inference.data import Observations
 from aggregauss.inference.hyperparameters import Around
+from aggregauss.inference.inducing import Inducing, on_device
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.prediction import Prediction
 from aggregauss.inference.products import product_moments
@@ -232,9 +233,9 @@ class Posterior:
 
     def _moments(self, support: Support) -> tuple[np.ndarray, np.ndarray]:
         if getattr(self.model, "varies", False):
-            assert self.inducing is not None
-            Z = jnp.asarray(self.inducing.center)
-            return self._mixed(lambda model, state: aggregate_moments(model, Z, state, support, product_moments))
+            return self._mixed(
+                lambda model, state: aggregate_moments(model, self._inducing, state, support, product_moments)
+            )
         return self._mixed(lambda model, state: latent_moments(model, self._training, state, support))
 
     def _joint(self, support: Callable[[], Support]) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
@@ -259,6 +260,10 @@ class Posterior:
     def _training(self) -> Layout | None:
         return None if self._training_support is None else layout(self._training_support)
 
+    @functools.cached_property
+    def _inducing(self) -> Inducing:
+        return on_device(self.inducing)
+
     def _response(self, support: Support) -> tuple[Marginals, Callable[[], Support]]:
         """The distribution of the response, and supports whose integrals move with it."""
         link = self.model.likelihood.g
@@ -276,8 +281,7 @@ class Posterior:
                 "predict: the response can be aggregated over points only, but these supports have width. Use Bags or "
                 'Polygons(..., method="sobol").'
             )
-        Z = jnp.zeros((0, support.dim)) if self.inducing is None else jnp.asarray(self.inducing.center)
-        moments = self._mixed(lambda model, state: aggregate_moments(model, Z, state, support))
+        moments = self._mixed(lambda model, state: aggregate_moments(model, self._inducing, state, support))
         return _matched(link, *moments), lambda: self._linearised(support)
 
     def _transformed(self, model: Any, state: Conditional, support: Support) -> tuple[np.ndarray, np.ndarray]:

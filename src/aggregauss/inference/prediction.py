@@ -65,6 +65,18 @@ class Prediction:
             raise ValueError(f'interval: "level" must lie strictly between 0 and 1, but got {level}.')
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
+    def joint_interval(self, level: float = 0.95, key: Any = 0, draws: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of intervals that hold all the values at once with the given probability.
+
+        Each is a central interval of the same, higher level, which is found from draws of the normal dependence.
+        """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f'joint_interval: "level" must lie strictly between 0 and 1, but got {level}.')
+        covariance = self.joint()[1] if self.kind != "observation" else self.covariance
+        sd = np.sqrt(np.diag(covariance))
+        scores = _normal_draws(covariance / np.outer(sd, sd), key, draws)
+        return self.interval(2 * ndtr(np.quantile(np.abs(scores).max(axis=1), level)) - 1)
+
     def exceedance(self, threshold: float | np.ndarray) -> np.ndarray:
         """P(value > threshold)."""
         return 1.0 - self.marginals.cdf(np.broadcast_to(threshold, self.mean.shape))
@@ -83,18 +95,15 @@ class Prediction:
                 "sample: joint draws of classes are not known. Use the mean, which has their probabilities."
             )
         key = jax.random.key(key) if isinstance(key, int) else key
-        mean, covariance = self.joint()[0], self.covariance
-        z = np.asarray(jax.random.normal(key, (n, len(mean))))
-        values, vectors = np.linalg.eigh(covariance)
-        draws = z @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
-        if isinstance(self.marginals, GaussianMarginals):
-            return mean + draws
         if isinstance(self.marginals, MixedMarginals):
             latent = self.joint()[1]
-            values, vectors = np.linalg.eigh(latent / np.sqrt(np.outer(np.diag(latent), np.diag(latent))))
-            scores = z @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+            scores = _normal_draws(latent / np.sqrt(np.outer(np.diag(latent), np.diag(latent))), key, n)
             seed = int(jax.random.bits(jax.random.fold_in(key, 1)))
             return self.marginals.sample(scores, np.random.default_rng(seed))
+        mean, covariance = self.joint()[0], self.covariance
+        draws = _normal_draws(covariance, key, n)
+        if isinstance(self.marginals, GaussianMarginals):
+            return mean + draws
         sd = np.sqrt(np.diag(covariance))
         return self.marginals.quantile(np.clip(ndtr(draws / sd), 1e-12, 1 - 1e-12))
 
@@ -114,3 +123,11 @@ class Prediction:
 
     def __repr__(self) -> str:
         return f"Prediction of {self.support!r}, kind={self.kind!r}"
+
+
+def _normal_draws(covariance: np.ndarray, key: Any, n: int) -> np.ndarray:
+    """`n` draws of N(0, covariance), which may be singular."""
+    key = jax.random.key(key) if isinstance(key, int) else key
+    z = np.asarray(jax.random.normal(key, (n, len(covariance))))
+    values, vectors = np.linalg.eigh(covariance)
+    return z @ (vectors * np.sqrt(np.maximum(values, 0.0))).T

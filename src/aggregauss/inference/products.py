@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from aggregauss.inference.sparse import Group, Prepared, features, pair_sum
+from aggregauss.inference.inducing import Inducing, features
+from aggregauss.inference.sparse import Group, Prepared, pair_sum
 from aggregauss.latent.coregionalisation import channels_on
 from aggregauss.supports.layout import Atoms
 
@@ -29,7 +30,7 @@ class Factors(NamedTuple):
     white: list[Float[Array, "*n m"]]
 
 
-def product_moments(model: Any, Z: Array, now: Prepared, group: Group) -> tuple[Array, Array]:
+def product_moments(model: Any, Z: Inducing, now: Prepared, group: Group) -> tuple[Array, Array]:
     """Mean and variance of ∫ f over every support of a group."""
     at, R = _factors(model, Z, now, group.atoms), len(model.weights)
     each = [
@@ -40,7 +41,7 @@ def product_moments(model: Any, Z: Array, now: Prepared, group: Group) -> tuple[
     return mean, jnp.maximum(pair_sum(group, _covariance(model, now, _factors(model, Z, now, group.probes))), 0.0)
 
 
-def _factors(model: Any, Z: Array, now: Prepared, atoms: Atoms) -> Factors:
+def _factors(model: Any, Z: Inducing, now: Prepared, atoms: Atoms) -> Factors:
     """W_r(x) = w_r + |w| g_r(x): its variation is in units of the weights."""
     w = model.weights
     size, R = jnp.sqrt(jnp.sum(w**2)), len(w)

@@ -1,6 +1,6 @@
 """The latent function through m inducing variables, and what a group of bags says about them.
 
-u = (f(Z), coefficients of linear effects) is whitened, u = L ε with L Lᵀ = Kzz and q(ε) = N(μ, Σ). With W = L⁻ᵀ,
+u (see `inducing`) is whitened, u = m + L ε with L Lᵀ = Kzz and q(ε) = N(μ, Σ). With k_x = cov(f(x), u) and W = L⁻ᵀ,
 
     mean of f at x       m(x) + k_x α,                    α = W μ
     cov of f at x, y     k(x, y) - k_x Q k_yᵀ,            Q = W (I - Σ) Wᵀ
@@ -17,13 +17,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from aggregauss import linalg
+from aggregauss.inference.inducing import Inducing, features, inducing_factor
 from aggregauss.inference.variational import Moments2
-from aggregauss.latent.coregionalisation import Coregionalised
 from aggregauss.latent.means import Moments
 from aggregauss.likelihoods.likelihood import Seen
-from aggregauss.supports.layout import Atoms, at_points
-
-JITTER = {"float64": 1e-8, "float32": 1e-4}  # relative to the diagonal of Kzz: Q is applied in working precision
+from aggregauss.supports.layout import Atoms
 
 
 class Group(eqx.Module):
@@ -48,31 +46,6 @@ class Prepared(NamedTuple):
     Q: Float[Array, "m m"]
     whiten: Float[Array, "m m"]
     covariance: Float[Array, "m m"]
-
-
-def inducing_gram(model: Any, Z: Float[Array, "mz d"], jitter: float) -> Float[Array, "m m"]:
-    """Covariance of the inducing variables; coefficients of effects come whitened."""
-    p = model.mean.effects
-    parts = jnp.eye(len(Z) + p, dtype=Z.dtype)
-    if model.kernel is None:
-        return parts
-    K = model.kernel.block(at_points(Z), at_points(Z))
-    K = 0.5 * (K + K.T)
-    K = K + jnp.diag(jitter * jnp.diagonal(K))
-    return parts.at[: len(Z), : len(Z)].set(K)
-
-
-def features(model: Any, atoms: Atoms, Z: Float[Array, "mz d"]) -> Float[Array, "*n m"]:
-    """Covariances of f at atoms with the inducing variables."""
-    parts = []
-    if isinstance(model.kernel, Coregionalised):
-        parts.append(model.kernel.with_functions(atoms, Z))
-    elif model.kernel is not None:
-        there = at_points(jnp.broadcast_to(Z, (*atoms.center.shape[:-2], *Z.shape)))
-        parts.append(model.kernel.block(atoms, there))
-    if model.mean.effects:
-        parts.append(model.mean.features(atoms.center))
-    return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=-1)
 
 
 def prior_variance(model: Any, atoms: Atoms) -> Float[Array, " n"]:
@@ -102,9 +75,9 @@ def mean_at(model: Any, atoms: Atoms) -> Float[Array, "*n"]:
     return model.mean.integrate(Moments(jnp.ones_like(flat[:, 0]), flat)).reshape(atoms.center.shape[:-1])
 
 
-def prepare(model: Any, Z: Float[Array, "mz d"], q: Moments2, jitter: float) -> Prepared:
+def prepare(model: Any, Z: Inducing, q: Moments2, jitter: float) -> Prepared:
     """Everything of size m, in double precision."""
-    L = jax.lax.linalg.cholesky(inducing_gram(model, Z, jitter), symmetrize_input=False)
+    L = inducing_factor(model, Z, jitter)
     whiten = linalg.lower_solve(L, jnp.eye(len(L), dtype=L.dtype)).T
     return prepare_white(whiten, whiten @ q.mean, q.covariance)
 
@@ -149,7 +122,7 @@ class Probed(NamedTuple):
     learned: Float[Array, "b j j"]
 
 
-def probe(model: Any, Z: Array, now: Prepared, group: Group) -> Probed:
+def probe(model: Any, Z: Inducing, now: Prepared, group: Group) -> Probed:
     """Joint moments of f at the probes."""
     K = features(model, group.probes, Z)
     white = K @ now.whiten

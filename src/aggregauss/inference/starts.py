@@ -10,12 +10,11 @@ from jaxtyping import Array, Float
 
 from aggregauss import linalg
 from aggregauss.inference.data import Observations
-from aggregauss.inference.sparse import JITTER, inducing_gram, mean_at
+from aggregauss.inference.inducing import JITTER, Inducing, inducing_factor, inducing_mean, of_level
 from aggregauss.latent.coregionalisation import without_channel
 from aggregauss.likelihoods import JointLikelihood, Likelihood
 from aggregauss.likelihoods.links import Link, Square
 from aggregauss.parameters import Parameter, learned, with_values
-from aggregauss.supports.layout import at_points
 
 MANY_DIMS = 3
 
@@ -116,11 +115,11 @@ def starts(model: Any, observations: Observations, restarts: int, seed: int) -> 
     return [with_values(model, values) for values in (first, *others)]
 
 
-def level_function(model: Any, Z: Float[Array, "mz d"], observations: Observations) -> Float[Array, " m"]:
-    """ε of the function that has the level of the data at all inducing points."""
-    L = jnp.linalg.cholesky(inducing_gram(model, Z, JITTER["float64"]))
-    level = Scales(observations, model.likelihood).level - mean_at(model, at_points(Z))
-    return linalg.lower_solve(L, jnp.concatenate([level, jnp.zeros(model.mean.effects)]))
+def level_function(model: Any, Z: Inducing, observations: Observations) -> Float[Array, " m"]:
+    """ε of the function that has the level of the data at all inducing variables."""
+    level = Scales(observations, model.likelihood).level
+    away = of_level(model, Z, level) - inducing_mean(model, Z)
+    return linalg.lower_solve(inducing_factor(model, Z, JITTER["float64"]), away)
 
 
 def _through_link(observations: Observations, link: Link, mass: np.ndarray) -> tuple[float, float]:

@@ -16,20 +16,22 @@ from aggregauss.inference.batches import random_batches
 from aggregauss.inference.best_mean import with_best_mean
 from aggregauss.inference.bounds import BOUNDS
 from aggregauss.inference.checkpoint import Checkpoint, fingerprint
-from aggregauss.inference.climb import EASY, MOST
+from aggregauss.inference.climb import EASY, MOST, climb
 from aggregauss.inference.conditional import Conditional, sparse_conditional
 from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import choose_shapes
 from aggregauss.inference.hyperparameters import Around
+from aggregauss.inference.inducing import JITTER, entries, on_device
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.posterior import Component, Posterior
 from aggregauss.inference.profile import FINER, whole_passes
-from aggregauss.inference.sparse import JITTER, Group
+from aggregauss.inference.sparse import Group
 from aggregauss.inference.starts import level_function, starts
 from aggregauss.likelihoods import Poisson
 from aggregauss.parameters import pack, settled, unpack
-from aggregauss.supports.points import Points
+from aggregauss.supports.pool import pool
+from aggregauss.supports.support import Support
 
 WHOLE = 30_000_000  # entries of k(atoms, Z) up to which a pass over all the data is one step
 SURELY, NOTICEABLE = 4.0, 1.3  # standard errors, and ratio, from which overdispersion is spoken of
@@ -39,7 +41,8 @@ SURELY, NOTICEABLE = 4.0, 1.3  # standard errors, and ratio, from which overdisp
 class SVI:
     """A Gaussian q over inducing variables by natural gradients; hyper-parameters by L-BFGS, or on batches by Adam.
 
-    `inducing` is a number of points (spread by k-means++), the points themselves, or "bags" for one in each.
+    `inducing` is a number of points (spread by k-means++), the points themselves, "bags" for one in each, or supports
+    of any kind, whose integrals are then the inducing variables.
     `batch_size` supports make one step; by default all of them, if that is not too large. `bound` says how the expected
     log likelihood of a bag is found: "linearised" (default), "matched", "taylor", "jensen" or "mc"; `probes`
     individuals of each bag stand for its within-bag covariances. The run stops when the objective no longer improves by
@@ -52,6 +55,10 @@ class SVI:
 
     `gradients="adam"` moves q (whitened) by Adam as well; `optimise=False` keeps the hyper-parameters. Whole passes
     also find how uncertain these are, and the posterior is a mixture over them unless `integrate=False`.
+
+    `pool=32` looks for the hyper-parameters with the individuals of each bag pooled into so many (`ag.pool`), and only
+    then brings q to its best with all of them: bags of hundreds fit many times faster. The last two objectives in
+    `post.runs[0].path` are those with pooled individuals and with all.
 
     >>> import aggregauss as ag, numpy as np
     >>> x = np.linspace(0, 10, 200)
@@ -71,6 +78,7 @@ class SVI:
     optimise: bool = True
     optimise_inducing: bool = False
     integrate: bool = True
+    pool: int | None = None
     max_epochs: int = 1000
     tolerance: float = 1e-3
     probes: int = 32
@@ -82,19 +90,18 @@ class SVI:
         """The posterior of `model` given `observations`."""
         self._check(model, observations)
         support, n = observations.support, len(observations.y)
-        Z = model.inducing_points(self.inducing, support, seed)
-        template = starts(model, observations, 0, seed)[0]
-        m = len(Z) + template.mean.effects
-        batch = self._batch(support.atom_counts, m)
-        passes = Passes(
-            template,
-            observations,
-            ascent.Settings(self.bound, self.dtype, self.gradients == "natural", self.optimise_inducing),
-            choose_shapes(observations, batch, m, self.probes, np.dtype(self.dtype)),
-            seed,
-        )
+        inducing = model.inducing(self.inducing, support, seed)
+        self._check_moving(inducing)
+        Z, template = on_device(inducing), starts(model, observations, 0, seed)[0]
+        width = entries(Z, template.mean.effects)
+        everyone = self._passes(template, observations, width, seed)
+        passes, batch = everyone, self._batch(support.atom_counts, width)
+        if self.pool is not None:
+            pooled = dataclasses.replace(observations, support=pool(support, self.pool))
+            passes, batch = self._passes(template, pooled, width, seed), self._batch(pooled.support.atom_counts, width)
         rho = self.natural_rate or (0.05 if batch < n or self.bound == "mc" else 0.5)
-        start = ascent.init(pack(template), jnp.asarray(Z), m, self.learning_rate, rho)
+        m = (0 if Z is None else Z.size) + template.mean.effects
+        start = ascent.init(pack(template), Z, m, self.learning_rate, rho)
         if (
             observations.task is None and model.likelihood.link == "square"
         ):  # f and -f fit equally well: between them nothing has a slope
@@ -110,14 +117,28 @@ class SVI:
                 f"SVI: the run {message}, and smaller steps did not help. The last good state is returned. Standardise "
                 "the covariates, or lower learning_rate."
             )
-        return self._posterior(passes, state, history, message, mixture, progress)
+        if self.pool is not None:
+            state, uphill = climb(everyone.with_q(state, everyone.hold()), state, FINER * self.tolerance * n)
+            history.append(float(uphill.objective))
+        return self._posterior(everyone, inducing, state, history, message, mixture, progress)
 
-    def _batch(self, counts: np.ndarray, m: int) -> int:
+    def _passes(self, template: Any, observations: Observations, width: int, seed: int) -> Passes:
+        batch = self._batch(observations.support.atom_counts, width)
+        return Passes(
+            template,
+            observations,
+            ascent.Settings(self.bound, self.dtype, self.gradients == "natural", self.optimise_inducing),
+            choose_shapes(observations, batch, width, self.probes, np.dtype(self.dtype)),
+            seed,
+        )
+
+    def _batch(self, counts: np.ndarray, width: int) -> int:
+        """How many supports make one step, where each of their atoms takes a row of so many numbers."""
         if self.batch_size is not None:
             return self.batch_size
-        if counts.sum() * m <= WHOLE:
+        if counts.sum() * width <= WHOLE:
             return len(counts)
-        return int(np.clip(WHOLE / 4 / (float(counts.mean()) * m), min(16, len(counts)), len(counts)))
+        return int(np.clip(WHOLE / 4 / (float(counts.mean()) * width), min(16, len(counts)), len(counts)))
 
     def _climb(
         self, passes: Passes, start: ascent.State, batch: int, progress: bool
@@ -154,6 +175,7 @@ class SVI:
     def _posterior(
         self,
         passes: Passes,
+        inducing: Support | None,
         state: ascent.State,
         history: list[float],
         message: str,
@@ -161,10 +183,16 @@ class SVI:
         progress: bool,
     ) -> Posterior:
         fitted = settled(unpack(passes.template, state.free.vector))
-        inducing = Points(np.asarray(state.free.Z)) if len(state.free.Z) else None
+        if inducing is not None and self.optimise_inducing:
+            assert state.free.Z is not None
+            inducing = dataclasses.replace(inducing, center=np.asarray(state.free.Z.all_pieces()[0].center))
         record = Run(history[-1], len(history), len(history), message == "converged", message, tuple(history))
         n = len(passes.observations.y)
-        held = self._held(passes, len(state.q.mean)) if not message.startswith("diverged") else None
+        held = (
+            self._held(passes, entries(state.free.Z, fitted.mean.effects))
+            if not message.startswith("diverged")
+            else None
+        )
         most = MOST if isinstance(held, list) else EASY  # passes over data that are packed again each time are dear
 
         def conditional(model: Any, state: ascent.State, progress: bool = False) -> Conditional:
@@ -197,7 +225,7 @@ class SVI:
             warn_if_overdispersed(post)
         return post
 
-    def _held(self, passes: Passes, m: int) -> Iterable[Group] | None:
+    def _held(self, passes: Passes, width: int) -> Iterable[Group] | None:
         """The data, where bags were linearised: several individuals, and a response that is not linear in them."""
         seen = passes.observations
         counts = seen.support.atom_counts
@@ -207,7 +235,7 @@ class SVI:
         )
         if not linearised:
             return None
-        return passes.hold() if self._batch(counts, m) >= len(counts) else passes.again()
+        return passes.hold() if self._batch(counts, width) >= len(counts) else passes.again()
 
     def _fingerprint(self, passes: Passes, start: ascent.State) -> str:
         settings = dataclasses.replace(self, inducing=None, checkpoint=None, checkpoint_every=1, max_epochs=1)
@@ -215,7 +243,7 @@ class SVI:
         seen = passes.observations
         trials = np.zeros(0) if seen.counts is None else seen.counts
         data = [seen.y, seen.noise_variance, trials, *seen.support.digest()]
-        return fingerprint(words, [*jax.tree.leaves(passes.template), start.free.Z, *data])
+        return fingerprint(words, [*jax.tree.leaves((passes.template, start.free.Z)), *data])
 
     def _check(self, model: Any, observations: Observations) -> None:
         one_of(self.bound, BOUNDS, "SVI", "bound")
@@ -231,6 +259,12 @@ class SVI:
             raise TypeError("SVI: a constraint is imposed by EP only. Use inference=EP(), or a link such as exp.")
         for view, rows in by_task(model, observations):
             self._check_task(view, observations, rows)
+
+    def _check_moving(self, inducing: Support | None) -> None:
+        if self.optimise_inducing and inducing is not None and inducing.kind != "Points":
+            raise TypeError(
+                f"SVI: optimise_inducing moves points, but {inducing!r} were given. Give points, or keep their places."
+            )
 
     def _check_task(self, model: Any, observations: Observations, rows: np.ndarray) -> None:
         if self.bound == "taylor" and not (model.likelihood.concave or model.likelihood.link == "identity"):

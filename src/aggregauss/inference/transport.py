@@ -1,6 +1,6 @@
-"""q moves with the hyper-parameters: what the data said of f at the inducing points stays, the prior is exchanged.
+"""q moves with the hyper-parameters: what the data said of the inducing variables stays, the prior is exchanged.
 
-The data's part of q is exp(-½ εᵀ P ε + hᵀ ε) with P = Λ - I, h = Λ μ. Where f = m + L ε = m' + L' ε', that is
+The data's part of q is exp(-½ εᵀ P ε + hᵀ ε) with P = Λ - I, h = Λ μ. Where u = m + L ε = m' + L' ε', that is
 
     P' = Tᵀ P T,        h' = Tᵀ (h - P d),        T = L⁻¹ L',        d = L⁻¹ (m' - m).
 """
@@ -14,10 +14,9 @@ from jaxtyping import Array, Float
 
 from aggregauss import linalg
 from aggregauss.inference.ascent import Slopes, State
-from aggregauss.inference.sparse import JITTER, inducing_gram, mean_at
+from aggregauss.inference.inducing import JITTER, inducing_factor, inducing_mean
 from aggregauss.inference.variational import Moments2, Variational, by_natural, divergence
 from aggregauss.parameters import unpack
-from aggregauss.supports.layout import at_points
 
 
 @eqx.filter_jit
@@ -47,10 +46,8 @@ def carried_slope(template: Any, state: State, uphill: Slopes, dtype: str) -> Fl
 def _carried(template: Any, state: State, vector: Array, dtype: str) -> Variational:
     Z, m = state.free.Z, len(state.q.mean)
     old, new = (unpack(template, v) for v in (state.free.vector, vector))
-    L, ahead = (
-        jax.lax.linalg.cholesky(inducing_gram(model, Z, JITTER[dtype]), symmetrize_input=False) for model in (old, new)
-    )
-    step = jnp.zeros(m).at[: len(Z)].set(mean_at(new, at_points(Z)) - mean_at(old, at_points(Z)))
+    L, ahead = (inducing_factor(model, Z, JITTER[dtype]) for model in (old, new))
+    step = inducing_mean(new, Z) - inducing_mean(old, Z)
     T, d = linalg.lower_solve(L, ahead), linalg.lower_solve(L, step[:, None])[:, 0]
     P = state.q.precision - jnp.eye(m)
     q = by_natural(jnp.eye(m) + T.T @ P @ T, T.T @ (state.q.shift - P @ d))

@@ -107,6 +107,16 @@ def cross(kernel: Kernel, A: Layout, B: Layout) -> Float[Array, "n m"]:
     return _merge(_pieces(kernel, A, B), A, B)
 
 
+def with_atoms(kernel: Kernel, A: Atoms, B: Atoms, weight: Float[Array, "m a"]) -> Float[Array, "*n m"]:
+    """Covariances of means over atoms with integrals over supports of `a` atoms each, which lie in a row in B."""
+    lead, (m, per_support) = A.center.shape[:-2], weight.shape
+    center, width = (jnp.broadcast_to(x, (*lead, *x.shape)) for x in (B.center, B.width))
+    block = kernel.block(A, Atoms(center, width, B.extremes, B.wide))
+    if per_support == 1:
+        return block * weight.reshape((1,) * (block.ndim - 1) + (m,))
+    return jnp.einsum("...ma,ma->...m", block.reshape(*block.shape[:-1], m, per_support), weight)
+
+
 def diagonal(kernel: Kernel, A: Layout, B: Layout | None = None) -> Float[Array, " n"]:
     """The diagonal of cov(A, A), or of cov(A, B) where B are supports of the same pieces."""
 
@@ -114,8 +124,9 @@ def diagonal(kernel: Kernel, A: Layout, B: Layout | None = None) -> Float[Array,
         (a, u), (b, v) = A.take_pieces(i), (A if B is None else B).take_pieces(j)
         return jnp.einsum("kab,ka,kb->k", kernel.block(a, b), u, v)
 
-    values = _over_pairs(own, A.siblings[0], A.siblings[1], A.center.shape[2] ** 2)
-    return values if A.owner is None else jax.ops.segment_sum(values, A.owner[A.siblings[0]], A.size)
+    i, j = (jnp.arange(A.size),) * 2 if A.siblings is None else A.siblings
+    values = _over_pairs(own, i, j, A.center.shape[2] ** 2)
+    return values if A.owner is None else jax.ops.segment_sum(values, A.owner[i], A.size)
 
 
 _gram = eqx.filter_jit(lambda kernel, A: symmetric(gram(kernel, A)))

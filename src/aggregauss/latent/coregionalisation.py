@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from aggregauss.kernels.covariance import with_atoms
 from aggregauss.kernels.kernel import Kernel, Wide
 from aggregauss.latent.means import Mean, Moments
 from aggregauss.parameters import Mark, Param, Parametric, parameter
@@ -87,17 +88,15 @@ class Coregionalised(Kernel):
         assert total is not None
         return total
 
-    def with_functions(self, A: Atoms, Z: Float[Array, "m d"]) -> Float[Array, "*b n m"]:
-        """Covariances of atoms of one channel with all functions u_qr in their order, at as many points each."""
-        a, c = _split(A)
-        dim, parts = Z.shape[1] - 1, []
-        places = iter(Z[:, :dim].reshape(self.functions, -1, dim))
+    def with_functions(self, A: Atoms, B: Atoms, weight: Float[Array, "m a"]) -> Float[Array, "*n m"]:
+        """Covariances of atoms of one channel with integrals of all functions u_qr in their order, as many of each."""
+        (a, c), (b, _), parts = _split(A), _split(B), []
+        center, width, weights = (jnp.split(x, self.functions) for x in (b.center, b.width, weight))
+        own = (Atoms(x, w, b.extremes, b.wide) for x, w in zip(center, width))
+        each = zip(own, weights)
         for q, kernel in enumerate(self.latents):
             W = self.rows(q, a.center.dtype)[c.ravel()[0]]
-            for r in range(self.mixing[q].rank):
-                own = next(places)
-                there = at_points(jnp.broadcast_to(own, (*a.center.shape[:-2], *own.shape)))
-                parts.append(W[r] * kernel.block(a, there))
+            parts += [W[r] * with_atoms(kernel, a, *next(each)) for r in range(self.mixing[q].rank)]
         return jnp.concatenate(parts, axis=-1)
 
     def own(self, A: Atoms) -> Float[Array, "*n"]:

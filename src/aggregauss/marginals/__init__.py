@@ -3,6 +3,7 @@
 from aggregauss.marginals import conditionals
 from aggregauss.marginals.chi_squared import SquaredMarginals, squared
 from aggregauss.marginals.classes import ClassMarginals
+from aggregauss.marginals.empirical import EmpiricalMarginals, empirical
 from aggregauss.marginals.laplace import LaplaceMarginals
 from aggregauss.marginals.lognormal import LogNormalMarginals, log_normal
 from aggregauss.marginals.marginals import Marginals
@@ -14,6 +15,7 @@ from aggregauss.marginals.truncated_normal import TruncatedMarginals, truncated
 
 __all__ = [
     "ClassMarginals",
+    "EmpiricalMarginals",
     "GaussianMarginals",
     "LaplaceMarginals",
     "LogNormalMarginals",
@@ -24,6 +26,7 @@ __all__ = [
     "TransformedMarginals",
     "TruncatedMarginals",
     "conditionals",
+    "empirical",
     "log_normal",
     "mixed",
     "noisy",

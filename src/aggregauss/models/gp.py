@@ -1,6 +1,7 @@
 """A Gaussian process observed over supports."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -12,7 +13,7 @@ from aggregauss.inference.collapsed import Collapsed
 from aggregauss.inference.data import Data, Observations, observe
 from aggregauss.inference.ep import EP
 from aggregauss.inference.exact import Exact
-from aggregauss.inference.landmarks import landmarks
+from aggregauss.inference.landmarks import landmarks, with_places_scaled
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.svi import SVI
 from aggregauss.kernels.kernel import Kernel
@@ -22,7 +23,7 @@ from aggregauss.latent.effects import LinearEffects
 from aggregauss.latent.means import Mean, Zero
 from aggregauss.likelihoods import Gaussian, LaplaceNoise, Likelihood
 from aggregauss.parameters import Parametric
-from aggregauss.supports.standardise import standardiser
+from aggregauss.supports.standardise import Standardiser, standardiser
 from aggregauss.supports.support import Support
 
 
@@ -84,7 +85,7 @@ class GP(Parametric):
         *,
         counts: Any = None,
         inference: Exact | EP | SVI | Collapsed | None = None,
-        standardise: bool = False,
+        standardise: bool | Sequence[int] = False,
         seed: int = 0,
         progress: bool = True,
     ) -> Posterior:
@@ -92,21 +93,22 @@ class GP(Parametric):
 
         `noise_variance`, one number or one for each observation, is known noise beside what a Gaussian likelihood
         learns; `counts` are the numbers of trials of binomial observations. `standardise=True` brings all covariates to
-        mean zero and standard deviation one first (lengthscales are then in standard deviations); the posterior does
-        the same to whatever is predicted. `inference` defaults to `Exact()` under Gaussian noise, to `EP()` for a
-        constraint or Laplace noise, and to `SVI()` otherwise.
+        mean zero and standard deviation one first (lengthscales are then in standard deviations), a list of columns
+        only these; the posterior does the same to whatever is predicted. `inference` defaults to `Exact()` under
+        Gaussian noise, to `EP()` for a constraint or Laplace noise, and to `SVI()` otherwise.
         """
         observations = observe(support, y, noise_variance, counts)
         if self.kernel is not None:
             self.kernel.check_dim(support.dim)
         self.mean.check_dim(support.dim)
         check_task(observations, self.likelihood, self.aggregation)
-        scaler = standardiser(support) if standardise else None
+        scaler = _scaler(support, standardise)
+        scheme = inference if inference is not None else self._default()
         if scaler is not None:
             observations = dataclasses.replace(observations, support=scaler(support))
+            scheme = with_places_scaled(scheme, scaler)
         elif self.kernel is not None:
             warn_of_scales(support, self.kernel)
-        scheme = inference if inference is not None else self._default()
         post = scheme.fit(self, observations, seed, progress)
         if scaler is None:
             return post
@@ -126,14 +128,25 @@ class GP(Parametric):
         assert isinstance(self.likelihood, Gaussian)
         return self.likelihood.noise(data.scale, data.noise_variance)
 
-    def inducing_points(self, wanted: Any, support: Support, seed: int) -> np.ndarray:
-        """Inducing points, shape (m, d); none where there is no kernel."""
-        return np.zeros((0, support.dim)) if self.kernel is None else landmarks(wanted, support, seed)
+    def inducing(self, wanted: Any, support: Support, seed: int) -> Support | None:
+        """Supports of the inducing variables; none where there is no kernel."""
+        return None if self.kernel is None else landmarks(wanted, support, seed)
 
     def _default(self) -> Exact | EP | SVI:
         if isinstance(self.likelihood, Gaussian) and self.constraint is None:
             return Exact()
         return EP() if self.constraint is not None or isinstance(self.likelihood, LaplaceNoise) else SVI()
+
+
+def _scaler(support: Support, standardise: bool | Sequence[int]) -> Standardiser | None:
+    if isinstance(standardise, bool | np.bool_):
+        return standardiser(support) if standardise else None
+    columns = np.asarray(standardise)
+    if columns.size and not (columns.dtype.kind == "i" and columns.min() >= 0 and columns.max() < support.dim):
+        raise ValueError(
+            f'fit: "standardise" must be True, False or columns in 0..{support.dim - 1}, but got {list(standardise)}.'
+        )
+    return standardiser(support, columns.tolist()) if columns.size else None
 
 
 def check_task(observations: Observations, likelihood: Likelihood, aggregation: str) -> None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -22,9 +22,6 @@ from aggregauss.models.gp import check_task
 from aggregauss.models.multi_task_posterior import MultiTaskPosterior
 from aggregauss.parameters import Parametric, fixed, parameters
 from aggregauss.supports.support import Support, concatenate
-
-if TYPE_CHECKING:
-    pass
 
 
 class MultiTaskGP(Parametric):
@@ -144,11 +141,11 @@ class MultiTaskGP(Parametric):
         each = jnp.stack([g.noise(data.scale, data.noise_variance) for g in self.likelihoods])  # pyright: ignore
         return each[data.task, jnp.arange(len(data.task))]
 
-    def inducing_points(self, wanted: Any, support: Support, seed: int) -> np.ndarray:
-        """The same places for every function u_qr, which is the channel in their last column."""
-        Z = landmarks(wanted, without_channel(support), seed)
+    def inducing(self, wanted: Any, support: Support, seed: int) -> Support:
+        """The same supports for every function u_qr, which is the channel in their last column."""
+        places = landmarks(wanted, without_channel(support), seed)
         first, functions = self.kernel.channels, self.kernel.functions
-        return np.concatenate([np.column_stack([Z, np.full(len(Z), first + j)]) for j in range(functions)])
+        return concatenate([with_channel(places, first + j) for j in range(functions)])
 
     def fit(
         self,

@@ -5,6 +5,7 @@ from aggregauss.supports.boxes import Boxes, Intervals
 from aggregauss.supports.points import Points
 from aggregauss.supports.polygons import Polygons
 from aggregauss.supports.polytopes import Polytopes
+from aggregauss.supports.pool import pool
 from aggregauss.supports.product import Product
 from aggregauss.supports.support import Support, concatenate
 
@@ -18,4 +19,5 @@ __all__ = [
     "Product",
     "Support",
     "concatenate",
+    "pool",
 ]

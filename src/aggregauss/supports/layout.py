@@ -50,7 +50,7 @@ class Layout(eqx.Module):
     weight: Float[Array, "tiles s a"]
     extremes: Float[Array, "2 d"]
     owner: Int[Array, " pieces"] | None  # None: one piece for each support, in order
-    siblings: Int[Array, "2 pairs"]  # pairs of pieces that belong to the same support
+    siblings: Int[Array, "2 pairs"] | None  # pairs of pieces that belong to the same support; None: each is alone
     wide: tuple[bool, ...] = eqx.field(static=True)
     size: int = eqx.field(static=True)
 
@@ -80,11 +80,19 @@ class Layout(eqx.Module):
         center, width, weight = (x.reshape(-1, *x.shape[2:])[pieces] for x in (self.center, self.width, self.weight))
         return Atoms(center, width, self.extremes, self.wide), weight
 
+    def all_pieces(self) -> tuple[Atoms, Float[Array, "n a"]]:
+        """Every atom in a row, support after support, and the weights; only where each support is one piece."""
+        assert self.owner is None, "supports are cut into pieces"
+        per_support = self.center.shape[2]
+        center, width = (x.reshape(-1, self.dim)[: self.size * per_support] for x in (self.center, self.width))
+        weight = self.weight.reshape(-1, per_support)[: self.size]
+        return Atoms(center, width, self.extremes, self.wide), weight
 
-def layout(support: Support, dtype: np.dtype | type = np.float64) -> Layout:
-    """Arrange the atoms of `support` for the device."""
+
+def layout(support: Support, dtype: np.dtype | type = np.float64, *, whole: bool = False) -> Layout:
+    """Arrange the atoms of `support` for the device; `whole` keeps every support in one piece, however large."""
     counts = support.atom_counts
-    length = _piece_length(counts)
+    length = int(counts.max()) if whole else _piece_length(counts)
     per_support = -(-counts // length)
     owner = np.repeat(np.arange(support.size), per_support)
     atom_in_support = np.arange(len(support.owner)) - (np.cumsum(counts) - counts)[support.owner]
@@ -92,6 +100,7 @@ def layout(support: Support, dtype: np.dtype | type = np.float64) -> Layout:
     piece = first_piece[support.owner] + atom_in_support // length
 
     pieces = len(owner)
+    cut = pieces > support.size
     per_tile = _pieces_per_tile(pieces, length)
     tiles = -(-pieces // per_tile)
     source = np.zeros((tiles * per_tile, length), int)  # padding repeats the first atom, with weight zero
@@ -108,8 +117,8 @@ def layout(support: Support, dtype: np.dtype | type = np.float64) -> Layout:
         width=stack(support.width[source]),
         weight=stack(weight),
         extremes=jnp.asarray(np.stack([support.width.min(axis=0), support.width.max(axis=0)]), dtype),
-        owner=None if pieces == support.size else jnp.asarray(owner),
-        siblings=jnp.asarray(_siblings(per_support)),
+        owner=jnp.asarray(owner) if cut else None,
+        siblings=jnp.asarray(_siblings(per_support)) if cut else None,
         wide=support.wide,
         size=support.size,
     )
@@ -132,8 +141,6 @@ def _pieces_per_tile(pieces: int, length: int) -> int:
 
 
 def _siblings(per_support: np.ndarray) -> np.ndarray:
-    if per_support.max() == 1:
-        return np.tile(np.arange(len(per_support)), (2, 1))
     first = np.cumsum(per_support) - per_support
     left = np.concatenate([np.repeat(np.arange(f, f + k), k) for f, k in zip(first, per_support)])
     right = np.concatenate([np.tile(np.arange(f, f + k), k) for f, k in zip(first, per_support)])

@@ -1,0 +1,85 @@
+"""Results appear whole or not at all: they are written beside their place and renamed at the end."""
+
+import contextlib
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def whole_folder(path: str | os.PathLike, overwrite: bool = False) -> Iterator[Path]:
+    """A new folder to write into, which is at `path` once the block ends, and gone if the block fails.
+
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     with whole_folder(f"{parent}/results") as folder:
+    ...         _ = (folder / "table.csv").write_text("label,mean")
+    ...     sorted(p.name for p in Path(parent, "results").iterdir())
+    ['table.csv']
+    """
+    target = Path(path).absolute()
+    if target.exists() and not overwrite:
+        raise FileExistsError(f"{target} already exists. Choose another folder, or allow it to be overwritten.")
+    if target.exists() and not target.is_dir():
+        raise FileExistsError(f"{target} is a file, not a folder. Choose another name.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    try:
+        yield made
+        os.chmod(made, 0o777 & ~umask())
+        _replace(made, target)
+    except OSError as problem:
+        raise _about_space(problem, target) from None
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike) -> Iterator[Path]:
+    """A name to write a file under, which is renamed to `path` once the block ends; nothing is left if it fails."""
+    target = Path(path).absolute()
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {target.parent} to write {target.name} into.")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix)
+    os.close(handle)
+    made = Path(name)
+    try:
+        yield made
+        os.chmod(made, 0o666 & ~umask())
+        os.replace(made, target)
+    except OSError as problem:
+        raise _about_space(problem, target) from None
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def umask() -> int:
+    """The permissions that new files do not get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _about_space(problem: OSError, target: Path) -> OSError:
+    """The error itself, with a remedy if the disk is full."""
+    if problem.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return problem
+    return OSError(problem.errno, f"There is no room for {target} on the disk. Nothing was left there; free some space")
+
+
+def _replace(made: Path, target: Path) -> None:
+    """Rename; what was there goes only once the new folder is in its place."""
+    if not target.exists():
+        made.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.")) / "old"
+    target.rename(old)
+    try:
+        made.rename(target)
+    except BaseException:
+        old.rename(target)
+        raise
+    finally:
+        shutil.rmtree(old.parent, ignore_errors=True)

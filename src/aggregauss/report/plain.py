@@ -1,0 +1,46 @@
+"""Values as JSON knows them: no NaN, no arrays, no paths, and text that cannot end the element that holds it."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def plain(value: Any) -> Any:
+    """`value` made of dicts, lists, text, numbers and None.
+
+    >>> plain({"a": np.array([1.0, np.nan]), 2: (np.int64(3), True)})
+    {'a': [1.0, None], '2': [3, True]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    return str(value)
+
+
+def frame(table: "pd.DataFrame") -> dict[str, Any]:
+    """A table as its column names and rows."""
+    columns = [plain(table[name].to_numpy(dtype=object, na_value=None)) for name in table.columns]
+    return {"columns": [str(name) for name in table.columns], "rows": [list(row) for row in zip(*columns)]}
+
+
+def script_safe(value: Any) -> str:
+    """JSON that may stand inside a script element, whatever the text in it.
+
+    >>> script_safe("</script>&")
+    '"\\\\u003c/script\\\\u003e\\\\u0026"'
+    """
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,45 @@
+// Where the maps look. The page's own coordinates (u, v) run from the north-west corner to the right and down; degrees of
+// longitude are shortened by the cosine of the middle latitude, so that shapes look right.
+
+function makeWorld({ grid, geographic }) {
+  const middle = ((grid.north + grid.south) / 2) * (Math.PI / 180);
+  const aspect = geographic ? Math.cos(middle) : 1;
+  const kilometres = geographic ? 111.2 : 0.001; // in one unit of v
+  const width = (grid.east - grid.west) * aspect;
+  const height = grid.north - grid.south;
+  const place = (u, v) => {
+    const [x, y] = [grid.west + u / aspect, grid.north - v];
+    if (!geographic) return `${show(x / 1000)} km, ${show(y / 1000)} km`;
+    return `${Math.abs(y).toFixed(2)}°${y < 0 ? "S" : "N"}, ${Math.abs(x).toFixed(2)}°${x < 0 ? "W" : "E"}`;
+  };
+  return { aspect, kilometres, width, height, place };
+}
+
+// Centre and zoom, shared by the linked maps. zoom 1 shows everything.
+function makeView(world) {
+  const view = { u: 0, v: 0, zoom: 1, listeners: [] };
+  const changed = () => view.listeners.forEach((listener) => listener());
+  const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
+  view.whole = () => {
+    Object.assign(view, { u: world.width / 2, v: world.height / 2, zoom: 1 });
+    changed();
+  };
+  view.moveBy = (du, dv) => {
+    view.u = clamp(view.u + du, 0, world.width);
+    view.v = clamp(view.v + dv, 0, world.height);
+    changed();
+  };
+  view.zoomAbout = (factor, u, v) => {
+    const before = view.zoom;
+    view.zoom = clamp(before * factor, 0.8, 80);
+    const kept = 1 - before / view.zoom;
+    view.moveBy((u - view.u) * kept, (v - view.v) * kept);
+  };
+  view.show = ([left, top, right, bottom]) => {
+    const zoom = 0.4 * Math.min(world.width / (right - left), world.height / (bottom - top));
+    Object.assign(view, { u: (left + right) / 2, v: (top + bottom) / 2, zoom: clamp(zoom, 1, 12) });
+    changed();
+  };
+  view.whole();
+  return view;
+}
