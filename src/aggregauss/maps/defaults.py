@@ -7,7 +7,8 @@ The latent function (the log of a rate, the logit of a probability, or the avera
 linear effects of the standardised covariates and a field over space, and on request a smooth function of the
 covariates. What regions differ by beyond that belongs to the field, not to an effect of each region: parts of a region
 inherit it, and the map adds up to what was reported. Counts are still not taken more literally than reports deserve:
-each may be off by about 5%.
+each may be off by about 20%. Totals that bind tighter than that confine the field to a surface which no normal
+distribution can follow; a map that must agree with the reports exactly is benchmarked afterwards.
 
 Priors are wide but not flat. They are log-normal because the search looks for the top of a density: that of a prior
 which is highest at a variance of zero has no field in it.
@@ -29,24 +30,28 @@ from aggregauss.parameters import Param, fixed, param
 from aggregauss.priors import LogNormal, RangePrior
 
 INDUCING = 250
-SHORTEST = 0.03  # share of the map's extent below which the field's range rarely is
-REPORTS = 0.05  # relative error of a reported count
+SHORTEST = 1 / 3  # of a region's diameter: the field's range is rarely shorter
+REPORTS = 0.2  # relative error of a reported count
 SAMPLE = 10_000  # pixels that show where a map is
 
 
 def default_model(
     names: tuple[str, ...],
-    coordinates: np.ndarray,
+    dimensions: int,
     likelihood: Likelihood,
     level: float,
     unit: float,
+    diameter: float,
     smooth: bool = False,
 ) -> GP:
-    """A model of inputs (standardised covariates..., x, y); f is about `level`, and varies by some `unit`s."""
-    c, d = len(names), coordinates.shape[1]
+    """A model of inputs (standardised covariates..., x, y); f is about `level`, and varies by some `unit`s.
+
+    `diameter` is that of a typical region: what varies over shorter distances is what the map is asked for.
+    """
+    c, d = len(names), dimensions
     parts = []
     if d:
-        parts.append(_field(coordinates, range(c, c + d), unit))
+        parts.append(_field(range(c, c + d), unit, diameter))
     if c and (smooth or not d):
         bends = param(np.full(c, 2.0), prior=LogNormal(2.0, 0.7))  # in standard deviations of the covariates
         parts.append(RBF(bends, _variance(0.3, unit), active_dims=range(c)))
@@ -77,9 +82,9 @@ def _centres(pixels: np.ndarray, m: int, seed: int) -> np.ndarray:
     return KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(pixels / scale).cluster_centers_ * scale
 
 
-def _field(coordinates: np.ndarray, columns: range, unit: float) -> Kernel:
-    extent = float(np.linalg.norm(np.ptp(coordinates, axis=0))) or 1.0
-    lengthscale = param(0.05 * extent, prior=RangePrior(below=SHORTEST * extent, probability=0.05, dim=len(columns)))
+def _field(columns: range, unit: float, diameter: float) -> Kernel:
+    prior = RangePrior(below=SHORTEST * diameter, probability=0.05, dim=len(columns))
+    lengthscale = param(0.7 * diameter, prior=prior)
     return Matern32(lengthscale, _variance(1.0, unit), active_dims=columns)
 
 

@@ -58,7 +58,8 @@ class Settings:
         if isinstance(self.model, GP):
             return self.model, inference
         level, unit = self._typical(pixels)
-        model = default_model(pixels.names, pixels.coordinates, self._likelihood(), level, unit, smooth)
+        dimensions, size = pixels.coordinates.shape[1], _diameter(pixels)
+        model = default_model(pixels.names, dimensions, self._likelihood(), level, unit, size, smooth)
         return model, inference
 
     def numbers(self, pixels: Pixels, notes: list[str]) -> tuple[np.ndarray, np.ndarray | None]:
@@ -97,6 +98,17 @@ class Settings:
         """For a run record."""
         chosen = dataclasses.asdict(self) if not isinstance(self.model, GP) else {**vars(self), "model": "own"}
         return {**chosen, "measure": self.measure}
+
+
+def _diameter(pixels: Pixels) -> float:
+    """Of a typical region: that of a disc whose points are as far from its centre as the region's pixels are."""
+    where, n = pixels.coordinates[pixels.pixel], len(pixels.regions)
+    size = np.bincount(pixels.region, pixels.share, minlength=n)
+    spread = np.zeros(n)
+    for x in where.T:
+        mean = np.bincount(pixels.region, pixels.share * x, minlength=n) / size
+        spread += np.bincount(pixels.region, pixels.share * (x - mean[pixels.region]) ** 2, minlength=n) / size
+    return float(2 * np.sqrt(2 * np.median(spread))) or 1.0
 
 
 def _whole(values: np.ndarray, what: str, notes: list[str]) -> np.ndarray:
