@@ -14,7 +14,7 @@ import aggregauss as ag
 from aggregauss.cli.tables import as_table
 
 Likelihood = Literal["poisson", "negative_binomial", "binomial", "gaussian"]
-Model = Literal["default", "classic"]
+Model = Literal["default", "smooth", "classic"]
 
 Regions = Annotated[Path, typer.Argument(help="Polygons: .gpkg, .geojson, .shp or .parquet.", show_default=False)]
 Response = Annotated[str, typer.Option(help="Column with what was reported, e.g. cases.", show_default=False)]
@@ -25,7 +25,9 @@ Layer = Annotated[str | None, typer.Option(help="Layer of the file of regions, i
 Family = Annotated[Likelihood, typer.Option(help="What is reported: counts, positives out of examined, or averages.")]
 Examined = Annotated[str | None, typer.Option(help="Column with the numbers examined (binomial).")]
 Total = Annotated[bool, typer.Option("--total", help="Gaussian numbers are sums over the people, not averages.")]
-Preset = Annotated[Model, typer.Option(help="default: smooth effects and a field. classic: as R disaggregation.")]
+Preset = Annotated[
+    Model, typer.Option(help="linear effects and a field; smooth: bent effects; classic: as R disaggregation")
+]
 Categorical = Annotated[list[str], typer.Option(help="Name of a covariate that holds classes; repeat for more.")]
 Resolution = Annotated[float | None, typer.Option(help="Pixel size, in units of the rasters' reference system.")]
 Inducing = Annotated[int | None, typer.Option(min=2, help="Inducing points: more are finer and slower.")]
@@ -42,8 +44,8 @@ WRONG = (ValueError, TypeError, OSError, KeyError, FloatingPointError)  # what a
 
 
 @contextmanager
-def one_sentence() -> Iterator[None]:
-    """Bad input ends in its sentence and exit code 1, an interrupt in 130."""
+def one_sentence(after: str = "") -> Iterator[None]:
+    """Bad input ends in its sentence and exit code 1, an interrupt in 130; `after` says how to go on."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -53,7 +55,7 @@ def one_sentence() -> Iterator[None]:
         typer.echo(f"aggregauss: {words}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        typer.echo("aggregauss: interrupted; nothing was written.", err=True)
+        typer.echo(f"aggregauss: interrupted; nothing was written.{after}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -90,7 +92,7 @@ def disaggregate(
 
       aggregauss disaggregate districts.gpkg --response cases --population pop.tif --covariate evi.tif --out results
     """
-    with one_sentence():
+    with one_sentence(" Give the same command with --resume to go on."):
         refuse_existing(out, overwrite)
         checkpoint = out.parent / f".{out.name}.fit"
         if not resume:
@@ -106,7 +108,7 @@ def disaggregate(
             examined=examined,
             total=total,
             model=model,
-            inference=None if inducing is None else ag.SVI(inducing=inducing),
+            inducing=inducing,
             label=label,
             layer=layer,
             categorical=categorical,
@@ -202,7 +204,7 @@ def validate(
     Example: aggregauss validate districts.gpkg --response cases --population pop.tif --groups region
     """
     with one_sentence():
-        settings = ag.maps.Settings(likelihood, total, model, False, seed)
+        settings = ag.maps.Settings(likelihood, total, model, False, seed, inducing)
         pixels, names = ag.maps.read_map(
             regions,
             response,
@@ -215,8 +217,7 @@ def validate(
             resolution=resolution,
             groups=groups,
         )
-        own = None if inducing is None else ag.SVI(inducing=inducing)
-        found = ag.maps.validate(pixels, settings, folds=folds, groups=names, inference=own, progress=not as_json)
+        found = ag.maps.validate(pixels, settings, folds=folds, groups=names, progress=not as_json)
         if out is not None:
             found.table.to_csv(out, index=False, float_format="%.8g")
     if as_json:

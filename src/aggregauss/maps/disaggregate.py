@@ -29,6 +29,7 @@ def disaggregate(
     examined: str | None = None,
     total: bool = False,
     model: str | GP = "default",
+    inducing: int | None = None,
     inference: SVI | None = None,
     individuals: Any = None,
     region: str | None = None,
@@ -54,7 +55,8 @@ def disaggregate(
     field), "smooth" (effects that may bend beside), "classic" (linear effects, a field, effects of regions: the model
     of the R package disaggregation), or a GP of inputs (covariates..., x, y) with coordinates in km. With
     `benchmark=True` the map is scaled, draw by draw, so that the totals of all regions are those reported. A
-    `checkpoint` is a file from which a fit that was interrupted goes on.
+    `checkpoint` is a file from which a fit that was interrupted goes on. More `inducing` points resolve a finer field
+    and take longer; `inference` replaces the whole scheme.
 
     Instead of rasters there may be a table of `individuals` (CSV, Parquet, or a DataFrame) whose column `region` names
     where each belongs: `regions` is then a table too, and `population`, `covariates` and `coordinates` are columns.
@@ -64,7 +66,7 @@ def disaggregate(
     >>> found = ag.disaggregate(files.districts, "cases", files.population, files.covariates)  # doctest: +SKIP
     >>> found.save("results")  # doctest: +SKIP
     """
-    settings = Settings(likelihood, total, model, benchmark, seed)
+    settings = Settings(likelihood, total, model, benchmark, seed, inducing)
     sources = {"regions": regions, "population": population, "individuals": individuals}
     record = run_record(sources, covariates if individuals is None else ())
     if individuals is not None:

@@ -14,6 +14,7 @@ from aggregauss.io.pixel_record import Pixels
 from aggregauss.maps.benchmark import Benchmarked, benchmarked
 from aggregauss.maps.overlay import Pieces, overlay, own_pieces
 from aggregauss.maps.record import RunRecord
+from aggregauss.maps.region_effects import region_effects
 from aggregauss.maps.settings import Settings
 from aggregauss.maps.surface import Surface, benchmarked_surface, surface
 from aggregauss.marginals import empirical
@@ -75,7 +76,8 @@ class Disaggregation:
         """One row for each region: what was reported, and what the pixels of the region add up to.
 
         `fitted` is the expected number, `lower` and `upper` hold a newly reported one with probability `level`,
-        `rate` is the reported number over the population.
+        `rate` is the reported number over the population. Where the model has effects of regions, which a map leaves
+        out, `with_own_effect` is the expected number with the region's own in.
         """
         import pandas as pd
 
@@ -96,6 +98,10 @@ class Disaggregation:
             "rate": observed / mass,
             "fitted_rate": fitted.mean * scale / mass,
         }
+        if getattr(self.posterior.model.likelihood, "region_effect", False) and self._draws is None:
+            y, _ = self.settings.numbers(self.pixels, [])
+            own = region_effects(self.posterior, level, self._own.bags(self.pixels, "total"), y)
+            columns["with_own_effect"] = own["fitted"].to_numpy()
         if "examined" in regions:
             columns["examined"] = regions["examined"].to_numpy(float)
         return pd.DataFrame(columns)

@@ -17,6 +17,7 @@ from scipy.special import ndtri
 
 from aggregauss.inference.posterior import Posterior
 from aggregauss.likelihoods import Poisson
+from aggregauss.supports.support import Support
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
 NODES = 32  # quantiles of η
 
 
-def region_effects(post: Posterior, level: float = 0.95) -> "pd.DataFrame":
+def region_effects(
+    post: Posterior, level: float = 0.95, support: Support | None = None, y: np.ndarray | None = None
+) -> "pd.DataFrame":
     """For each region: the total without its effect, the factor e^v, and the fitted total with it, with an interval.
+
+    `support` and `y` are the regions and their counts; by default those of the fit, which a saved posterior lacks.
 
     >>> import aggregauss as ag
     >>> bags = ag.Bags(np.arange(8.0), bag=np.arange(8) // 2, weights=np.full(8, 500.0))
@@ -36,12 +41,14 @@ def region_effects(post: Posterior, level: float = 0.95) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    likelihood, seen = post.model.likelihood, post.observations
+    likelihood = post.model.likelihood
+    support = post.observations.support if support is None else support
+    y = post.observations.y if y is None else y
     if not (isinstance(likelihood, Poisson) and likelihood.region_effect):
         raise TypeError("region_effects: the model has no effects of regions. Use Poisson(region_effect=True).")
-    response = post.predict(seen.support, "response")
+    response = post.predict(support, "response")
     eta = np.stack([response.quantile((k + 0.5) / NODES) for k in range(NODES)])
-    first, second = (np.asarray(x) for x in jax.vmap(lambda e: _moments(likelihood, jnp.asarray(seen.y), e))(eta))
+    first, second = (np.asarray(x) for x in jax.vmap(lambda e: _moments(likelihood, jnp.asarray(y), e))(eta))
     fitted = first.mean(axis=0)
     spread = np.sqrt(np.log(np.maximum(second.mean(axis=0) / fitted**2, 1.0)))  # of a log-normal with these moments
     far = float(ndtri(0.5 + level / 2)) * spread
@@ -53,7 +60,7 @@ def region_effects(post: Posterior, level: float = 0.95) -> "pd.DataFrame":
         "lower": middle * np.exp(-far),
         "upper": middle * np.exp(far),
     }
-    return pd.DataFrame(columns, index=seen.support.labels)
+    return pd.DataFrame(columns, index=support.labels)
 
 
 def _moments(likelihood: Poisson, y: jax.Array, eta: jax.Array) -> tuple[jax.Array, jax.Array]:

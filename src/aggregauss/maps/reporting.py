@@ -45,7 +45,7 @@ def report_data(
     per, unit = _unit(found)
     scaled = table.assign(rate=table["rate"] * per, fitted_rate=table["fitted_rate"] * per)
     effects = [
-        Effect(d.name, d.x, d.mean * per, d.lower * per, d.upper * per, d.rug, unit)
+        Effect(d.name, d.x, d.mean * per, d.lower * per, d.upper * per, d.rug)
         for d in dependence(found.posterior, found.pixels, seed=found.settings.seed)
     ]
     bounds, geographic, outlines = _outlines(found)
@@ -60,7 +60,7 @@ def report_data(
         calibration=_calibration(found, validation),
         effects=tuple(effects),
         trace=np.array(found.posterior.runs[-1].path if found.posterior.runs else ()),
-        parameters=found.posterior.summary(),
+        parameters=found.posterior.summary().reset_index(names="parameter"),
         warnings=found.warnings,
         notes=found.pixels.notes,
         validation=None if validation is None else validation.scores.reset_index(names="method"),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from aggregauss.archive import storable
-from aggregauss.checks import one_of
+from aggregauss.checks import one_of, whole_number
 from aggregauss.inference.svi import SVI
 from aggregauss.io.pixel_record import Pixels
 from aggregauss.likelihoods import Binomial, Gaussian, Likelihood, NegativeBinomial, Poisson
@@ -31,6 +31,7 @@ class Settings:
     model: str | GP = "default"
     benchmark: bool = False
     seed: int = 0
+    inducing: int | None = None  # how many inducing points; more are finer and slower
 
     def __post_init__(self) -> None:
         one_of(self.likelihood, LIKELIHOODS, "disaggregate", "likelihood")
@@ -41,20 +42,24 @@ class Settings:
                 'disaggregate: "benchmark" is for counts, whose totals are to match, but the likelihood is '
                 f'"{self.likelihood}". Leave it out.'
             )
+        if self.inducing is not None:
+            whole_number(self.inducing, "disaggregate", "inducing", 2)
 
     @property
     def measure(self) -> Measure:
         """Whether the numbers of regions are totals or means over their people."""
         return "total" if self.likelihood in COUNTS or (self.likelihood == "gaussian" and self.total) else "mean"
 
-    def build(self, pixels: Pixels, inducing: int | None = None) -> tuple[GP, SVI]:
+    def build(self, pixels: Pixels) -> tuple[GP, SVI]:
         """The model, and how it is fitted unless the user says otherwise."""
         if self.model == "classic":
             likelihood = None if self.likelihood == "poisson" else self._likelihood()
             model = classic(pixels.names, pixels.coordinates, likelihood)
-            return model, classic_inference(pixels.covariates, pixels.coordinates, nodes=inducing or NODES)
+            return model, classic_inference(pixels.covariates, pixels.coordinates, nodes=self.inducing or NODES)
         smooth = self.model == "smooth"
-        inference = default_inference(pixels.coordinates, pixels.covariates, smooth, inducing or INDUCING, self.seed)
+        inference = default_inference(
+            pixels.coordinates, pixels.covariates, smooth, self.inducing or INDUCING, self.seed
+        )
         if isinstance(self.model, GP):
             return self.model, inference
         level, unit = self._typical(pixels)
