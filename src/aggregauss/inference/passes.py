@@ -1,6 +1,7 @@
 """Passes over the data: the bound and its derivatives, group by group."""
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -28,7 +29,11 @@ class Passes:
     seed: int
 
     def hold(self) -> list[Group]:
-        """All the data on the device, probes drawn once."""
+        """All the data on the device, probes drawn once; the same groups whenever they are asked for."""
+        return self._held
+
+    @functools.cached_property
+    def _held(self) -> list[Group]:
         return list(self.again())
 
     def over(self, state: ascent.State, held: Iterable[Group]) -> ascent.Slopes:
