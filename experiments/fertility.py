@@ -12,7 +12,7 @@ from common import arguments, folder, page, picture, resumable, table
 
 import aggregauss as ag
 
-BLOCKS, SIZES, REPETITIONS, TESTED = (2, 5), (20, 40, 80, 160, 320, 500), 3, 1000
+BLOCKS, SIZES, REPETITIONS, TESTED = (2, 5), (20, 40, 80, 160, 320), 3, 1000
 METHODS = ("multi-task", "dependent GP, centroids", "ICM, centroids", "independent")
 SCORES = ["SMSE", "SNLP", "coverage"]
 FIRST_AGE = 15
@@ -123,7 +123,7 @@ if __name__ == "__main__":
     options = arguments(__doc__).parse_args()
     data = pd.read_csv(folder(options, "fertility_canada") / "fertility_1x1.csv")
     split = functools.lru_cache(1)(functools.partial(Split, data))
-    keys = [(r, b, n) for r in range(REPETITIONS) for n in SIZES for b in (1, *BLOCKS)]
+    keys = [(r, b, n) for n in SIZES for r in range(REPETITIONS) for b in (1, *BLOCKS)]
     columns = ["repetition", "blocks", "size", "method", *SCORES]
     found = resumable("fertility", keys, columns, lambda r, b, n: split(r).scores(b, n), options.fresh)
     summary = Summary(found)

@@ -1,11 +1,11 @@
 """A headless Chromium, driven through chromedriver's plain HTTP interface (WebDriver); nothing to install from PyPI."""
 
-import base64
 import json
 import os
 import shutil
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -13,27 +13,26 @@ CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "
 DRIVER = shutil.which("chromedriver")
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--allow-file-access-from-files",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+SHORT = (
+    "const all = (s) => [...document.querySelectorAll(s)], one = (s) => document.querySelector(s);"
+    "const [a, b, c] = arguments;"
+)
 POINTER = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}}
 
 
 class Browser:
-    """One window. `run` evaluates a function body and returns its value."""
+    """One window. `run` gives the value of a function body that knows `one`, `all` and its arguments a, b, c."""
 
-    def __init__(self, folder: Path, width: int = 1400, height: int = 1000, flags: tuple[str, ...] = ()) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, width: int = 1400, height: int = 1000) -> None:
         environment = {**os.environ, "no_proxy": "127.0.0.1,localhost"}
         self.driver = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, text=True, env=environment)
         started = next(line for line in self.driver.stdout if "successfully on port" in line)
         self.root = f"http://127.0.0.1:{int(started.rstrip().rstrip('.').rsplit(' ', 1)[1])}"
         self.open_ = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
         own = [f"--user-data-dir={folder / 'profile'}", f"--window-size={width},{height}"]
-        options = {
-            "binary": CHROMIUM,
-            "args": [*FLAGS, *own, *flags],
-            "prefs": {"download.default_directory": str(folder)},
-        }
+        options = {"binary": CHROMIUM, "args": [*FLAGS, *own]}
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
         self.session = "/session"
         self.session += "/" + self._post("", capabilities={"alwaysMatch": wanted})["sessionId"]
@@ -53,7 +52,7 @@ class Browser:
         self._post("/url", url=path.as_uri())
 
     def run(self, script: str, *arguments: object) -> object:
-        return self._post("/execute/sync", script=script, args=list(arguments))
+        return self._post("/execute/sync", script=SHORT + script, args=list(arguments))
 
     def wait(self, script: str, *arguments: object, seconds: float = 20.0) -> object:
         """The first value of `script` that is true."""
@@ -82,15 +81,9 @@ class Browser:
     def cdp(self, command: str, **parameters: object) -> dict:
         return self._post("/goog/cdp/execute", cmd=command, params=parameters)
 
-    def log(self) -> list[dict]:
-        """What the console said since the last call: errors and refusals of the content policy among it."""
-        return self._post("/se/log", type="browser")
-
-    def screenshot(self, path: Path, width: int, height: int, scale: float = 1.0, whole: bool = False) -> None:
-        metrics = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 600}
-        self.cdp("Emulation.setDeviceMetricsOverride", **metrics)
-        time.sleep(0.4)
-        path.write_bytes(base64.b64decode(self.cdp("Page.captureScreenshot", captureBeyondViewport=whole)["data"]))
+    def errors(self) -> list[str]:
+        """Errors since the last call, refusals of the content policy among them."""
+        return [entry["message"] for entry in self._post("/se/log", type="browser") if entry["level"] == "SEVERE"]
 
     def _post(self, path: str, **body: object) -> dict:
         return self._send("POST", path, body)
@@ -100,5 +93,9 @@ class Browser:
         request = urllib.request.Request(
             self.root + self.session + path, data, {"Content-Type": "application/json"}, method=method
         )
-        with self.open_(request, timeout=60) as answer:
-            return json.load(answer)["value"]
+        try:
+            with self.open_(request, timeout=60) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            with error:
+                raise RuntimeError(json.load(error)["value"]["message"].splitlines()[0]) from None

@@ -16,6 +16,7 @@ KERNELS = {
     "matern32-product": (ag.Matern32([0.5, 2.0], form="product"), None),
     "matern52-product": (ag.Matern52(0.9, form="product"), None),
     "matern32-one-dim": (ag.Matern32(0.9, active_dims=[0]), None),
+    "matern1": (ag.Matern1([1.0, 2.0]), 5e-3),
     "matern12-isotropic": (ag.Matern12(1.5), 2e-2),
     "matern32-isotropic": (ag.Matern32([1.0, 2.0]), 2e-3),
     "matern52-isotropic": (ag.Matern52(1.5), 1e-3),

@@ -14,6 +14,7 @@ from aggregauss.inference.climb import climb
 from aggregauss.inference.data import observe
 from aggregauss.inference.groups import choose_shapes
 from aggregauss.inference.hyperparameters import MOST, around
+from aggregauss.inference.inducing import on_device
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.transport import carried_slope, transported
 from aggregauss.parameters import pack, unpack
@@ -162,7 +163,7 @@ def _passes(model, support, y):
 
 
 def _climbed(passes, vector=None):
-    state = ascent.init(pack(passes.template), jnp.asarray(Z), len(Z), 0.05, 1.0)
+    state = ascent.init(pack(passes.template), on_device(ag.Points(Z)), len(Z), 0.05, 1.0)
     held = passes.hold()
     if vector is not None:
         state = state._replace(free=state.free._replace(vector=vector))
@@ -198,7 +199,7 @@ def test_the_slope_is_the_profile_s_at_the_best_q_and_near_it_short_of_that():
     ]
     truth = (np.array(values[::2]) - np.array(values[1::2])) / (2 * h)
     np.testing.assert_allclose(carried_slope(MODEL, state, uphill, "float64"), truth, rtol=1e-4, atol=1e-4)
-    start = ascent.init(pack(MODEL), jnp.asarray(Z), len(Z), 0.05, 1.0)
+    start = ascent.init(pack(MODEL), on_device(ag.Points(Z)), len(Z), 0.05, 1.0)
     rough = climb(lambda s: passes.over(s, held), start, 1e-2)
     partial = np.asarray(rough[1].free.vector)
     carried = np.asarray(carried_slope(MODEL, *rough, "float64"))

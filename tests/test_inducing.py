@@ -12,7 +12,12 @@ X = np.sort(RNG.uniform(0, 6, 15))
 BINS = ag.Intervals([0.0, 1.0, 2.5, 4.0], [1.0, 2.5, 4.0, 6.0], measure="total")
 BAGS = ag.Bags(X, np.repeat([0, 1, 2], [2, 9, 4]), RNG.uniform(0.5, 2.0, 15))
 BOXES = ag.Boxes([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [[1.0, 2.0], [3.0, 1.0], [2.0, 3.0]], measure="mean")
-SUPPORTS = {"intervals": BINS, "bags": BAGS, "boxes": BOXES, "mixed": ag.concatenate([BINS, BAGS, ag.Points([0.3, 5.5])])}
+SUPPORTS = {
+    "intervals": BINS,
+    "bags": BAGS,
+    "boxes": BOXES,
+    "mixed": ag.concatenate([BINS, BAGS, ag.Points([0.3, 5.5])]),
+}
 SCHEMES = {
     "collapsed": lambda inducing: ag.Collapsed(inducing, optimise=False),
     "svi": lambda inducing: ag.SVI(inducing, optimise=False, tolerance=1e-8),

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import aggregauss as ag
+from aggregauss.inference import ascent
 from aggregauss.inference.bounds import expected
+from aggregauss.inference.climb import climb
 from aggregauss.inference.groups import choose_shapes, pack
 from aggregauss.inference.inducing import on_device
+from aggregauss.inference.passes import Passes
 from aggregauss.inference.sparse import prepare
 from aggregauss.inference.starts import starts
 from aggregauss.inference.variational import Moments2
@@ -235,3 +238,83 @@ def test_both_ways_to_the_variance_of_an_integral_agree(likelihood):
         for every in (True, False)
     ]
     np.testing.assert_allclose(values[0], values[1], rtol=1e-6)
+
+
+EXTREME = {
+    "nothing open": np.zeros((2, 2)),
+    "one function twice": np.full((2, 2), 3.0),
+    "not quite definite": np.array([[1.0, 1.0 + 1e-4], [1.0 + 1e-4, 1.0]]),
+    "negative by rounding": np.array([[-1e-6, 1e-7], [1e-7, 1.0]]),
+    "wide": np.array([[1e6, -9e5], [-9e5, 1e6]]),
+}
+
+
+@pytest.mark.parametrize("kind", EXTREME)
+def test_classes_have_finite_slopes_in_single_precision(kind):
+    C, m = EXTREME[kind], np.array([[0.0, 0.0], [1e4, -1e4], [-90.0, -90.0], [3e6, 3e6]])
+    for y in range(3):
+        seen = Seen(*(jnp.full(4, x, "float32") for x in (y, 1.0, 0.0, 1.0)))
+
+        def total(m, C, seen=seen):
+            return jnp.sum(ag.Categorical(3).expected_jointly(seen, m, C))
+
+        at = (jnp.asarray(m, "float32"), jnp.asarray(np.broadcast_to(C, (4, 2, 2)), "float32"))
+        value, slopes = jax.jit(jax.value_and_grad(total, argnums=(0, 1)))(*at)
+        assert np.isfinite(value)
+        assert all(np.isfinite(slope).all() for slope in slopes)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_classes_in_single_precision_tell_the_same(classes):
+    A = RNG.standard_normal((5, classes - 1, classes - 1))
+    m, C, y = RNG.standard_normal((5, classes - 1)), 0.3 * A @ A.swapaxes(1, 2), np.arange(5) % classes
+    single, double = (
+        ag.Categorical(classes).expected_jointly(
+            Seen(*(jnp.asarray(x * np.ones(5), dtype) for x in (y, 1.0, 0.0, 1.0))),
+            jnp.asarray(m, dtype),
+            jnp.asarray(C, dtype),
+        )
+        for dtype in ("float32", "float64")
+    )
+    np.testing.assert_allclose(single, double, rtol=1e-4)
+
+
+def test_the_root_of_a_definite_covariance_is_its_cholesky_factor():
+    from aggregauss.likelihoods.categorical import _root
+
+    A = RNG.standard_normal((3, 4, 4))
+    C = A @ A.swapaxes(1, 2)
+    np.testing.assert_allclose(_root(jnp.asarray(C)), np.linalg.cholesky(C), rtol=1e-8)
+
+
+@pytest.mark.slow
+def test_classes_are_learned_in_single_precision():
+    y = (X > 2).astype(float) + (X > 4)
+    model = ag.MultiTaskGP([ag.RBF(1.5)], {"class": ag.Categorical(3)}, rank=2)
+    posts = [
+        model.fit({"class": (ag.Points(X), y)}, inference=ag.SVI(inducing=Z, optimise=False, dtype=d), progress=False)
+        for d in ("float32", "float64")
+    ]
+    single, double = (post.predict({"class": ag.Points(X)})["class"].mean for post in posts)
+    assert np.isfinite(single).all()
+    assert (single.argmax(axis=1) == y).all()
+    np.testing.assert_allclose(single, double, atol=0.01)
+
+
+def test_the_climb_with_a_log_variance_ends_where_little_is_left_to_gain():
+    """The best covariance depends on itself through e^{v/2}: a whole step towards it may go too far."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0, 6, 14))
+    y = np.sin(x) + np.where(x < 3, 0.05, 0.5) * np.random.default_rng(5).standard_normal(14)
+    model = ag.MultiTaskGP([ag.RBF(ag.fixed(1.5))], {"y": ag.HeteroscedasticGaussian()}, rank=2).replace(
+        {"mixing[0].weights": ag.fixed([0.777, -2.26, 1.507]), "mean.values": ag.fixed([-0.504, -3.011])}
+    )
+    observations = model._observe({"y": (ag.Points(x), y)}, {}, {})
+    places = on_device(model.inducing(x[::2], observations.support, 0))
+    shapes = choose_shapes(observations, 14, 14, 32, np.dtype(float))
+    passes = Passes(model, observations, ascent.Settings("linearised", "float64", True, False), shapes, 0)
+    held = passes.hold()
+    start = ascent.init(jnp.zeros(0), places, 14, 0.05, 0.5)
+    top, uphill = climb(lambda state: passes.over(state, held), start, 1e-8)
+    _, further = climb(lambda state: passes.over(state, held), top, 1e-8)
+    assert 0 <= further.objective - uphill.objective < 0.05

@@ -20,7 +20,8 @@ LAYERS = [
     {"models"},
     {"baselines"},
     {"privacy", "datasets"},
-    {"plots", "io"},
+    {"plots", "io", "report"},
+    {"maps"},
     {"report"},
     {"cli"},
 ]

@@ -10,6 +10,7 @@ from aggregauss.inference import ascent
 from aggregauss.inference.climb import EASY, MOST, climb
 from aggregauss.inference.data import observe
 from aggregauss.inference.groups import choose_shapes
+from aggregauss.inference.inducing import on_device
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.profile import search
 
@@ -27,7 +28,7 @@ def _slopes(likelihood, support, y, counts, bound):
     settings = ascent.Settings(bound, "float64", True, False)
     passes = Passes(model, observe(support, y, None, counts=counts), settings, shapes, 0)
     state = ascent.begin_at(
-        ascent.init(jnp.zeros(0), jnp.asarray(Z), len(Z), 0.05, 1.0), 0.1 * jnp.arange(float(len(Z)))
+        ascent.init(jnp.zeros(0), on_device(ag.Points(Z)), len(Z), 0.05, 1.0), 0.1 * jnp.arange(float(len(Z)))
     )
     return passes.over(state, passes.hold())
 
@@ -145,7 +146,7 @@ def test_the_climb_ends_where_nothing_rises():
         seen.append(state)
         return passes.over(state, held)
 
-    top, uphill = climb(look, ascent.init(jnp.zeros(0), jnp.asarray(sites), 10, 0.05, 1.0), 1e-9)
+    top, uphill = climb(look, ascent.init(jnp.zeros(0), on_device(ag.Points(sites)), 10, 0.05, 1.0), 1e-9)
     assert EASY < len(seen) < MOST  # it went along a valley, and to its end
     np.testing.assert_allclose(uphill.target.gradient(top.q.mean).mean, top.q.mean, atol=1e-3)
     np.testing.assert_allclose(top.q.precision, uphill.target.precision, rtol=1e-2, atol=1e-2)

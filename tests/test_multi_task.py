@@ -1,11 +1,16 @@
 """Several tasks from shared functions."""
 
+import dataclasses
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 import aggregauss as ag
 from aggregauss.latent.coregionalisation import Coregionalised, Mixing, with_channel
+from aggregauss.models.several_tasks import _likelihoods
+from aggregauss.parameters import parameters, unpack
 
 RNG = np.random.default_rng(0)
 X = np.sort(RNG.uniform(0, 6, 14))
@@ -177,6 +182,11 @@ BAD = {
     "no latent": (lambda: ag.MultiTaskGP([], {"a": ag.Gaussian()}), ValueError, '"latents" is empty'),
     "a latent that is no kernel": (lambda: ag.MultiTaskGP([3.0], {"a": ag.Gaussian()}), TypeError, "must be kernels"),
     "no task": (lambda: ag.MultiTaskGP([ag.RBF()], {}), TypeError, "a likelihood for each task"),
+    "a task without a name": (
+        lambda: _likelihoods({1: ag.Gaussian()}, "MultiTaskGP"),
+        TypeError,
+        "must be strings, but one",
+    ),
     "rank zero": (
         lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian()}, rank=0),
         ValueError,
@@ -198,9 +208,55 @@ BAD = {
     "an unknown task at prediction": (
         lambda: _fixed([[1.0, 1.0]]).fit(DATA, inference=KEEP).predict({"c": TEST}),
         KeyError,
-        'the task "c"',
+        'predict: "supports" names the task "c", but the tasks are "a", "b"',
+    ),
+    "counts of an unknown task": (
+        lambda: _fixed([[1.0, 1.0]]).fit(DATA, inference=KEEP).predict({"a": TEST}, counts={"c": 3}),
+        KeyError,
+        'predict: "counts" names the task "c"',
+    ),
+    "other dimensions at prediction": (
+        lambda: _fixed([[1.0, 1.0]]).fit(DATA, inference=KEEP).predict({"a": ag.Points([[0.0, 1.0]])}),
+        ValueError,
+        r'task "a" must have 1 dimension\(s\) like the training data, but have 2',
+    ),
+    "a task with no observations": (
+        lambda: _fixed([[1.0, 1.0]]).fit({**DATA, "a": (BINS[:0], [])}),
+        ValueError,
+        'task "a": fit: "support" has no rows',
+    ),
+    "a negative count": (
+        lambda: _of("counts", ag.Poisson(), [1.0, -2.0, 3.0]),
+        ValueError,
+        'task "counts": fit: Poisson needs "y" to be counts .* but row 1 is -2.0',
+    ),
+    "a label beyond the classes": (
+        lambda: _of("class", ag.Categorical(3), [0, 1, 3]),
+        ValueError,
+        'task "class": fit: Categorical needs "y" to be labels 0 to 2, but row 2 is 3.0. Number the classes from 0',
+    ),
+    "neither yes nor no": (
+        lambda: _of("yes", ag.Bernoulli(), [0, 1, 2]),
+        ValueError,
+        'task "yes": fit: Bernoulli needs .* row 2',
+    ),
+    "a share beyond one": (
+        lambda: _of("share", ag.Beta(), [0.2, 1.3, 0.5]),
+        ValueError,
+        'task "share": fit: Beta needs .* row 1 is 1.3',
+    ),
+    "a size that is not positive": (
+        lambda: _of("size", ag.GammaResponse(), [0.2, 0.0, 0.5]),
+        ValueError,
+        'task "size": fit: GammaResponse needs .* row 1 is 0.0',
     ),
 }
+
+
+def _of(task, likelihood, y):
+    """A fit beside a task that is as it should be."""
+    model = ag.MultiTaskGP([ag.RBF()], {"b": ag.Gaussian(), task: likelihood})
+    return model.fit({"b": DATA["b"], task: (ag.Points([0.0, 1.0, 2.0]), y)})
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -228,20 +284,63 @@ def test_correlations_have_intervals_that_shrink_with_data():
     assert widths[1] < widths[0]
 
 
-def test_integrating_over_parameters_widens_predictions_by_the_law_of_total_variance():
+def _separately(post, data, scheme):
+    """Weights of the hyper-parameters that a fit is a mixture over, and a fit with each of them known."""
+    parts = post.joint.mixture
+    models = (unpack(post.model, jnp.asarray(part.vector)) for part in parts)
+    return np.array([part.weight for part in parts]), [m.fit(data, inference=scheme, progress=False) for m in models]
+
+
+def test_integrating_over_parameters_is_the_law_of_total_variance_over_separate_fits():
+    """E f = Σ w m,  Cov f = Σ w (C + m mᵀ) - E f (E f)ᵀ."""
     model = ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian(), "b": ag.Gaussian()})
-    known, mixed = (
-        model.fit(DATA, inference=ag.Exact(restarts=1, integrate=i), progress=False).predict({"a": TEST})["a"]
-        for i in (False, True)
-    )
-    assert np.all(mixed.variance > 0.9 * known.variance)
-    assert mixed.variance.mean() > known.variance.mean()
-    np.testing.assert_allclose(mixed.mean, known.mean, atol=2 * known.std.max())
+    post = model.fit(DATA, inference=ag.Exact(restarts=0, integrate=True), progress=False)
+    weights, fits = _separately(post, DATA, KEEP)
+    assert len(fits) > 4
+    assert weights.sum() == pytest.approx(1.0)
+    each = [fit.predict({"a": TEST})["a"] for fit in fits]
+    mean = sum(w * p.mean for w, p in zip(weights, each))
+    second = sum(w * (p.covariance + np.outer(p.mean, p.mean)) for w, p in zip(weights, each))
+    mixed = post.predict({"a": TEST})["a"]
+    np.testing.assert_allclose(mixed.mean, mean, rtol=1e-7)
+    np.testing.assert_allclose(mixed.covariance, second - np.outer(mean, mean), rtol=1e-6)
+    np.testing.assert_allclose(mixed.variance, np.diag(second) - mean**2, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_several_functions_of_a_task_are_mixed_by_the_law_of_total_variance():
+    model = ag.MultiTaskGP([ag.RBF(ag.fixed(1.5))], {"y": ag.Categorical(3)}, rank=2)
+    data, scheme = {"y": (ag.Points(X), np.arange(14) % 5 // 2)}, ag.SVI(inducing=X[::2], tolerance=1e-7)
+    post = model.fit(data, inference=scheme, progress=False)
+    weights, fits = _separately(post, data, dataclasses.replace(scheme, optimise=False))
+    assert len(fits) > 1
+    each = [fit._jointly([with_channel(TEST, c) for c in (0, 1)]) for fit in fits]
+    mean = sum(w * m for w, (m, _) in zip(weights, each))
+    second = sum(w * (C + m[:, :, None] * m[:, None, :]) for w, (m, C) in zip(weights, each))
+    found = post._jointly([with_channel(TEST, c) for c in (0, 1)])
+    np.testing.assert_allclose(found[0], mean, atol=5e-3)
+    np.testing.assert_allclose(found[1], second - mean[:, :, None] * mean[:, None, :], atol=5e-3)
+
+
+def test_the_task_whose_counts_scatter_too_much_is_named():
+    likelihoods = {"calm": ag.Poisson(), "wild": ag.Poisson(), "b": ag.Gaussian(0.1)}
+    model = ag.MultiTaskGP([ag.RBF(ag.fixed(3.0))], likelihoods).replace({"mean.values": ag.fixed([1.5, 3.0, 0.0])})
+    wild = np.where(np.arange(14) % 2, 0.0, 60.0)
+    data = {"calm": (ag.Points(X), np.full(14, 4.0)), "wild": (ag.Points(X), wild), "b": (ag.Points(X), Y)}
+    with pytest.warns(UserWarning, match='the counts of task "wild" scatter') as caught:
+        model.fit(data, inference=ag.SVI(inducing=4, optimise=False), progress=False)
+    assert len(caught) == 1
 
 
 def test_a_rank_above_the_number_of_tasks_is_refused():
     with pytest.raises(ValueError, match="at most 2, the number of functions that are mixed, but is 3"):
         ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian(), "b": ag.Gaussian()}, rank=3)
+
+
+def test_one_variance_of_a_sum_is_that_of_the_mixing():
+    (kernel,) = ag.MultiTaskGP([ag.RBF() + ag.Matern32()], {"a": ag.Gaussian()}).latents
+    fixed = {p.path: p.mark.fixed for p in parameters(kernel) if p.role == "variance"}
+    assert list(fixed.values()) == [True, False]
 
 
 def test_units_of_a_task_do_not_matter():

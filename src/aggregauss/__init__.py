@@ -12,12 +12,13 @@ import jax
 jax.config.update("jax_enable_x64", True)  # covariance matrices are not to be factorised in single precision
 
 from aggregauss.archive import load  # noqa: E402
-from aggregauss.inference import EP, SVI, Collapsed, Exact, Posterior, Prediction  # noqa: E402
+from aggregauss.inference import EP, SVI, Collapsed, Exact, Posterior, Prediction, plan_grid  # noqa: E402
 from aggregauss.kernels import (  # noqa: E402
     RBF,
     ConstantKernel,
     Cosine,
     Linear,
+    Matern1,
     Matern12,
     Matern32,
     Matern52,
@@ -41,6 +42,7 @@ from aggregauss.likelihoods import (  # noqa: E402
     LaplaceNoise,
     NegativeBinomial,
     Poisson,
+    SampleQuasi,
     StudentT,
 )
 from aggregauss.models import GP, MultiTaskGP, RegressionNetwork  # noqa: E402
@@ -54,13 +56,17 @@ from aggregauss.supports import (  # noqa: E402
     Polygons,
     Polytopes,
     Product,
+    Summaries,
     Support,
     concatenate,
+    pool,
+    summarise,
 )
 
 if TYPE_CHECKING:
-    from aggregauss import baselines, datasets, metrics, plots, privacy
+    from aggregauss import baselines, datasets, maps, metrics, plots, privacy
     from aggregauss.io import ParquetBags
+    from aggregauss.maps import disaggregate
 
 __version__ = "0.1.0"
 
@@ -93,6 +99,7 @@ __all__ = [
     "LinearEffects",
     "LinearMean",
     "LogNormal",
+    "Matern1",
     "Matern12",
     "Matern32",
     "Matern52",
@@ -113,8 +120,10 @@ __all__ = [
     "RangePrior",
     "RationalQuadratic",
     "RegressionNetwork",
+    "SampleQuasi",
     "SdPrior",
     "StudentT",
+    "Summaries",
     "Support",
     "White",
     "Zero",
@@ -122,22 +131,36 @@ __all__ = [
     "concatenate",
     "cov",
     "datasets",
+    "disaggregate",
     "explain",
     "fixed",
     "load",
+    "maps",
     "metrics",
     "param",
     "parameters",
+    "plan_grid",
     "plots",
+    "pool",
     "privacy",
+    "summarise",
 ]
 
-_LATE = ("baselines", "datasets", "metrics", "plots", "privacy")  # modules that `import aggregauss` does not pay for
+_LATE = (
+    "baselines",
+    "datasets",
+    "maps",
+    "metrics",
+    "plots",
+    "privacy",
+)  # modules that `import aggregauss` does not pay for
+
+_HOMES = {"ParquetBags": "aggregauss.io", "disaggregate": "aggregauss.maps"}  # names that load a module when first used
 
 
 def __getattr__(name: str) -> object:
     if name in _LATE:
         return importlib.import_module(f"aggregauss.{name}")
-    if name == "ParquetBags":
-        return importlib.import_module("aggregauss.io").ParquetBags
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'aggregauss' has no attribute {name!r}")

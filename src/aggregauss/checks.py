@@ -1,7 +1,9 @@
 """Sentences for bad input: what is wrong, where, what was expected, what to do."""
 
+import contextlib
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,15 @@ def warn(message: str) -> None:
     while sys._getframe(depth).f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
         depth += 1
     warnings.warn(message, stacklevel=depth + 1)
+
+
+@contextlib.contextmanager
+def of_task(task: str) -> Iterator[None]:
+    """Sentences that are said within name the task."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f'task "{task}": {error}') from error
 
 
 def as_vector(x: Any, who: str, name: str, length: int | None = None) -> np.ndarray:

@@ -230,14 +230,15 @@ def _settle(owner: type, name: str, given: Any) -> tuple[Array, Mark]:
         value, mark = (1.0 if positive else 0.0), dataclasses.replace(mark, start_from_data=True)
     array = jnp.asarray(value, dtype=float)
     if not isinstance(array, Tracer):
-        _check_value(owner.__name__, name, np.asarray(array), positive, mark)
+        _check_value(owner.__name__, name, np.asarray(array), metadata, mark)
     return array, mark
 
 
-def _check_value(who: str, name: str, array: np.ndarray, positive: bool, mark: Mark) -> None:
+def _check_value(who: str, name: str, array: np.ndarray, metadata: Any, mark: Mark) -> None:
+    positive = metadata["constraint"] == "positive"
     if array.ndim > 1:
         raise ValueError(f'{who}: "{name}" must be a number or a list of numbers, but it has shape {array.shape}.')
-    zero_is_fine = mark.fixed and name == "variance"
+    zero_is_fine = mark.fixed and (name == "variance" or metadata["role"] == "noise")
     bad = ~np.isfinite(array) | (positive & ~(array > 0) & ~(zero_is_fine & (array == 0)))
     if bad.any():
         wanted = "positive and finite" if positive else "finite"

@@ -34,7 +34,7 @@ COEFFICIENTS = (
 def mills(t: Float[Array, "..."]) -> Float[Array, "..."]:
     """M(t) for t >= 0."""
     inverse = 1.0 / (t + SHIFT)
-    return _polynomial(COEFFICIENTS, (t - SHIFT) * inverse) * inverse
+    return polynomial(COEFFICIENTS, (t - SHIFT) * inverse) * inverse
 
 
 def log_mills(t: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -51,10 +51,10 @@ def expected_log_square(x: Float[Array, "..."]) -> Float[Array, "..."]:
     -1.270363
     """
     shifted = x**2 + SQUARED_SHIFT
-    return jnp.log(shifted) + _polynomial(_remainder(), 1.0 - 2.0 * SQUARED_SHIFT / shifted)
+    return jnp.log(shifted) + polynomial(_remainder(), 1.0 - 2.0 * SQUARED_SHIFT / shifted)
 
 
-def _polynomial(coefficients: tuple[float, ...], u: Float[Array, "..."]) -> Float[Array, "..."]:
+def polynomial(coefficients: tuple[float, ...], u: Float[Array, "..."]) -> Float[Array, "..."]:
     """Σ c_k u^k."""
     total = jnp.full_like(u, coefficients[-1])
     for coefficient in coefficients[-2::-1]:

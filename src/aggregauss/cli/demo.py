@@ -1,82 +1,34 @@
-"""`aggregauss demo`: the age histogram of a census area."""
+"""`aggregauss demo`: the whole job on the malaria cases of Madagascar."""
 
 import time
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 import aggregauss as ag
-from aggregauss.metrics import coverage, rmse
+from aggregauss.cli.tables import as_table
+from aggregauss.maps import Settings, fit_pixels, read_map, validate
+from aggregauss.maps.record import run_record
+
+TITLE = "Malaria in Madagascar"
 
 
-def run(out: Path, width: int) -> None:
-    """Fit, compare with the truth, and write a picture and a table."""
-    import matplotlib as mpl
-    import matplotlib.pyplot as plt
-    import pandas as pd
-
-    mpl.use("agg")
-    console = Console()
-    started = time.perf_counter()
-    data = ag.datasets.ages(width)
-    with console.status("fitting (the first run compiles for a few seconds)"):
-        model = ag.GP(ag.RBF(lengthscale=5.0), ag.Gaussian(0.5), mean=ag.Constant())
-        post = model.fit(data.bins, data.totals, inference=ag.Exact(restarts=0), progress=False)
-        prediction = post.predict(ag.Points(data.ages), kind="observation")
-    lower, upper = (np.maximum(end, 0.0) for end in prediction.interval(0.95))  # nobody counts below zero
-    seconds = time.perf_counter() - started
-
-    out.mkdir(parents=True, exist_ok=True)
-    columns = {
-        "age": data.ages.astype(int),
-        "count": data.counts,
-        "mean": prediction.mean,
-        "lower": lower,
-        "upper": upper,
-    }
-    table = pd.DataFrame(columns)
-    table.to_csv(out / "ages.csv", index=False, float_format="%.4g")
-    ax = ag.plots.plot_density(post, (data.ages, data.counts), kind="observation")
-    ax.set(
-        xlabel="age",
-        ylabel="residents per year of age",
-        title=f"Ages of a census area from {width}-year bins",
-    )
-    ax.set_ylim(bottom=0)
-    plt.savefig(out / "ages.png", dpi=150)
-    plt.close("all")
-
-    read_off = np.repeat(post.observations.density, width)[: len(data.ages)]
-    _report(console, width, data, prediction.mean, lower, upper, read_off)
-    console.print(f"Fitted in {seconds:.1f} s. Wrote [bold]{out / 'ages.png'}[/] and [bold]{out / 'ages.csv'}[/].")
-
-
-def _report(
-    console: Console,
-    width: int,
-    data: ag.datasets.AgeHistogram,
-    mean: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    read_off: np.ndarray,
-) -> None:
-    table = Table(title=f"Residents by age, from {width}-year totals", title_justify="left")
-    for name in ("age", "true", "bin height", "fitted", "95% interval"):
-        table.add_column(name, justify="right")
-    for i in range(0, min(75, len(data.ages)), 5):
-        table.add_row(
-            f"{data.ages[i]:.0f}",
-            f"{data.counts[i]:.0f}",
-            f"{read_off[i]:.1f}",
-            f"{mean[i]:.1f}",
-            f"{lower[i]:.1f} to {upper[i]:.1f}",
-        )
-    console.print(table)
-    before, after = rmse(data.counts, read_off), rmse(data.counts, mean)
-    inside = coverage(data.counts, lower, upper)
+def run(out: Path, overwrite: bool) -> None:
+    """The check from regions to districts, then the map of all districts with its page."""
+    console, began = Console(), time.perf_counter()
+    files, settings = ag.datasets.madagascar(), Settings()
+    record = run_record({"regions": files.districts, "population": files.population}, files.covariates)
+    with console.status("reading 109 districts and four rasters"), record.timed("read"):
+        pixels, regions = read_map(files.districts, "cases", files.population, files.covariates, groups="region")
+    console.print(f"{pixels!r}")
+    console.print("1. The honest check: fitted to the 22 regions only, scored on the 109 districts that they hide.")
+    checked = validate(pixels, settings, groups=regions)
+    console.print(as_table(checked.scores.reset_index(names=""), f"Districts not seen, {checked.how}"))
+    console.print("2. The map: fitted to all districts.")
+    found = fit_pixels(pixels, settings, record)
+    found.save(out, validation=checked, title=TITLE, overwrite=overwrite)
+    console.print(as_table(found.table().head(8), "First districts"))
     console.print(
-        f"Error against the true counts (RMSE): {before:.2f} reading off the bins, [bold]{after:.2f}[/] fitted."
+        f"Done in {time.perf_counter() - began:.0f} s. Open [bold]{out / 'report.html'}[/] in a browser; rasters and "
+        f"tables are beside it. The data are by the Malaria Atlas Project (CC BY) and Nandi et al. (2023)."
     )
-    console.print(f"True counts inside their 95% interval: [bold]{inside:.0%}[/] of {len(data.ages)} ages.")

@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from aggregauss.inference.bounds import expected
+from aggregauss.inference.bounds import STILL, expected
 from aggregauss.inference.inducing import JITTER, Inducing
 from aggregauss.inference.sparse import Group, Prepared, prepare
+from aggregauss.inference.still import Still
 from aggregauss.inference.variational import Moments2, Target, Variational, by_moments, divergence, towards
 from aggregauss.parameters import log_prior, unpack
 
@@ -148,6 +149,41 @@ def slopes(template: Any, state: State, gradient: Gradient, scale: Array, settin
 
 
 @eqx.filter_jit
+def hold_still(template: Any, free: Free, now: Prepared, group: Group, settings: Settings) -> Still:
+    """What stays of one group while only q moves; under the matched bound, while only its mean does."""
+    model = cast(unpack(template, free.vector), settings.dtype).of_task(group.task)
+    with jax.default_matmul_precision("highest"):
+        return STILL[settings.bound][0](model, cast(free.Z, settings.dtype), now, group)
+
+
+@eqx.filter_jit
+def still_gradient(
+    template: Any, free: Free, now: Prepared, still: Still, group: Group, settings: Settings
+) -> tuple[Array, Array, Array]:
+    """One group's part of the data term, and its derivatives in α and Σ."""
+
+    def value(alpha: Array, covariance: Array) -> Array:
+        model = cast(unpack(template, free.vector), settings.dtype).of_task(group.task)
+        with jax.default_matmul_precision("highest"):
+            at = now._replace(alpha=alpha, covariance=covariance)
+            terms = group.present * STILL[settings.bound][1](model, still, at, group)
+        return jnp.sum(terms.astype(float))
+
+    total, slopes = jax.value_and_grad(value, argnums=(0, 1))(now.alpha, now.covariance)
+    return total, *(x.astype(float) for x in slopes)
+
+
+@eqx.filter_jit
+def still_slopes(template: Any, state: State, whiten: Array, total: Array, d_alpha: Array, d_cov: Array) -> Slopes:
+    """The bound and where q goes; what moves the hyper-parameters is left at zero."""
+    q = Moments2(state.q.mean, state.q.covariance)
+    G_mean, G_cov = whiten.T @ d_alpha, 0.5 * (d_cov + d_cov.T)
+    objective = total - divergence(q) + log_prior(unpack(template, state.free.vector))
+    target = Target(jnp.eye(len(q.mean)) - 2.0 * G_cov, G_mean - 2.0 * G_cov @ q.mean)
+    return Slopes(objective, jax.tree.map(jnp.zeros_like, state.free), target)
+
+
+@eqx.filter_jit
 def advance(state: State, uphill: Slopes, learn: Array, settings: Settings) -> State:
     """The next state; `learn` 0 keeps the hyper-parameters."""
     rise = uphill.free
@@ -169,6 +205,20 @@ def _held(Z: Inducing, settings: Settings) -> Inducing:
     """Of the inducing supports nothing moves but, on request, the places of points."""
     still = jax.lax.stop_gradient(Z)
     return eqx.tree_at(lambda x: x.center, still, Z.center) if Z is not None and settings.move_inducing else still
+
+
+@eqx.filter_jit
+def prepared_widely(template: Any, state: State, settings: Settings) -> Prepared:
+    """The m x m quantities in double precision."""
+    q = moments(state, settings.natural)
+    return prepare(unpack(template, state.free.vector), state.free.Z, q, JITTER[settings.dtype])
+
+
+@eqx.filter_jit
+def narrowed(wide: Prepared, state: State, settings: Settings) -> Prepared:
+    """The same in working precision, with the state's α and Σ; its Q stays."""
+    now = wide._replace(alpha=wide.whiten @ state.q.mean, covariance=state.q.covariance)
+    return jax.tree.map(lambda x: x.astype(settings.dtype), now)
 
 
 def _prepare(template: Any, vector: Array, Z: Inducing, q: Moments2, settings: Settings) -> Prepared:

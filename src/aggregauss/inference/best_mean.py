@@ -25,10 +25,11 @@ def with_best_mean(
     state = state._replace(q=by_moments(ascent.moments(state, passes.settings.natural)))
     passes = dataclasses.replace(passes, settings=settings)
     with tqdm(desc="mean", unit="pass", delay=2.0, leave=False, disable=not progress) as bar:
+        at = passes.with_q(state, held, covariance_kept=True)
 
         def look(state: ascent.State) -> ascent.Slopes:
             bar.update()
-            return passes.over(state, held)
+            return at(state)
 
         top, _ = climb(look, state, tolerance, keep_covariance=True, most=most)
     return ascent.moments(top, natural=True)

@@ -36,6 +36,7 @@ from aggregauss.inference.sparse import (
     probe,
     row_quadratic,
 )
+from aggregauss.inference.still import Still, open_part, whole_part
 from aggregauss.latent.coregionalisation import channels_on
 from aggregauss.likelihoods.sums import Sums
 
@@ -105,21 +106,29 @@ def _products(model: Any, Z: Inducing, now: Prepared, group: Group, key: Array) 
 
 
 def _linearised(model: Any, Z: Inducing, now: Prepared, group: Group, key: Array) -> Float[Array, " b"]:
+    return linearised_at(model, open_part(model, Z, now, group), now, group)
+
+
+def linearised_at(model: Any, still: Still, now: Prepared, group: Group) -> Float[Array, " b"]:
     """v is found at μ, where only what the inducing variables leave open varies; its slope is that of E g there."""
-    g, K = model.likelihood.g, features(model, group.atoms, Z)
-    left = _open_variance(model, now, group, K)
-    each, slope = _with_slope(lambda m: g.mean(m, left), mean_at(model, group.atoms) + K @ now.alpha)
-    at = probe(model, Z, now, group)
-    spread = g.covariance(at.mean, jnp.maximum(jnp.diagonal(at.open, axis1=-2, axis2=-1), 0.0), at.open)
+    g = model.likelihood.g
+    each, slope = _with_slope(lambda m: g.mean(m, still.variance), still.mean + still.K @ now.alpha)
+    at, own = still.probe_mean + still.probe_K @ now.alpha, jnp.diagonal(still.covariance, axis1=-2, axis2=-1)
+    spread = g.covariance(at, jnp.maximum(own, 0.0), still.covariance)
     mean, variance = _safe(group, _total(group, group.weight * each), pair_sum(group, spread))
     a, b = g.match(mean, variance)
-    direction = _total(group, (group.weight * slope)[:, None] * K) / _with_slope(lambda m: g.mean(m, b), a)[1][:, None]
+    T = _total(group, (group.weight * slope)[:, None] * still.K)
+    direction = T / _with_slope(lambda m: g.mean(m, b), a)[1][:, None]
     return model.likelihood.expected_log_prob(group.seen, a, b + learned_variance(now, direction))
 
 
 def _matched(model: Any, Z: Inducing, now: Prepared, group: Group, key: Array) -> Float[Array, " b"]:
-    mean, variance = response_moments(model, Z, now, group)
-    a, b = model.likelihood.g.match(mean, variance)
+    return matched_at(model, whole_part(model, Z, now, group), now, group)
+
+
+def matched_at(model: Any, still: Still, now: Prepared, group: Group) -> Float[Array, " b"]:
+    """One individual with the mean and the variance of the sum."""
+    a, b = model.likelihood.g.match(*_moments_at(model, still, now, group))
     return model.likelihood.expected_log_prob(group.seen, a, b)
 
 
@@ -168,6 +177,16 @@ _RULES: dict[str, Callable[..., Array]] = {
 }
 
 
+STILL = {"linearised": (open_part, linearised_at), "matched": (whole_part, matched_at)}
+
+
+def stays(model: Any, bound: str, covariance_kept: bool) -> bool:
+    """Whether it is known what of the bound stays while the hyper-parameters do, and perhaps q's covariance."""
+    linear = model.aggregation == "latent" or model.likelihood.link == "identity"
+    known = bound == "linearised" or (bound == "matched" and covariance_kept)
+    return known and not linear and model.likelihood.functions == 1 and not getattr(model, "varies", False)
+
+
 def _pairs(key: Array, rows: int, dtype: Any) -> Float[Array, "rows draws"]:
     half = jax.random.normal(key, (rows, DRAWS // 2), dtype)
     return jnp.concatenate([half, -half], axis=1)
@@ -181,13 +200,17 @@ def _field(model: Any, Z: Inducing, now: Prepared, group: Group) -> Field:
 
 def response_moments(model: Any, Z: Inducing, now: Prepared, group: Group) -> tuple[Array, Array]:
     """Mean and variance of η = Σ_i w_i g(v_i)."""
-    f, g = _field(model, Z, now, group), model.likelihood.g
-    each, slope = _with_slope(lambda m: g.mean(m, f.variance), f.mean)
-    T = _total(group, (group.weight * slope)[:, None] * f.K)
-    at = probe(model, Z, now, group)
-    d = _with_slope(lambda m: g.mean(m, at.variance), at.mean)[1]
-    C = g.covariance(at.mean, at.variance, at.open + at.learned)
-    rest = pair_sum(group, C - d[:, :, None] * d[:, None, :] * at.learned)
+    return _moments_at(model, whole_part(model, Z, now, group), now, group)
+
+
+def _moments_at(model: Any, still: Still, now: Prepared, group: Group) -> tuple[Array, Array]:
+    g = model.likelihood.g
+    each, slope = _with_slope(lambda m: g.mean(m, still.variance), still.mean + still.K @ now.alpha)
+    T = _total(group, (group.weight * slope)[:, None] * still.K)
+    at, own = still.probe_mean + still.probe_K @ now.alpha, jnp.diagonal(still.covariance, axis1=-2, axis2=-1)
+    d = _with_slope(lambda m: g.mean(m, own), at)[1]
+    C = g.covariance(at, own, still.covariance)
+    rest = pair_sum(group, C - d[:, :, None] * d[:, None, :] * still.learned)
     return _safe(group, _total(group, group.weight * each), learned_variance(now, T) + rest)
 
 

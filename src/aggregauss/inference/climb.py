@@ -20,6 +20,7 @@ Top = tuple[ascent.State, ascent.Slopes]
 EASY, MOST = 15, 100  # passes before the covariance follows the mean, and altogether
 LEAST_SHARE, SHORTER, LONGER = 1e-4, 0.3, 1.5  # of a step
 LOST = 10.0  # nats below the best at which the covariance need not follow
+LENGTHS = (1.0, 0.3, 0.1)  # of steps of the covariance, the first that gains
 MEMORY = 20  # steps that L-BFGS remembers
 _natural_step, _mean_step, _with_mean = eqx.filter_jit(towards), eqx.filter_jit(mean_towards), eqx.filter_jit(with_mean)
 
@@ -51,14 +52,16 @@ def _along_valley(look: Pass, top: Top, tolerance: float, share: float, keep_cov
     passes = EASY
 
     def follow(state: ascent.State, uphill: ascent.Slopes) -> Top:
-        """The covariance at its best for the mean."""
+        """The covariance at its best for the mean, or nearer to it: far from there a whole step goes too far."""
         nonlocal passes
-        if keep_covariance:
-            return state, uphill
-        passes += 1
-        q, _ = _natural_step(state.q, uphill.target, jnp.asarray(1.0))
-        state = state._replace(q=_with_mean(q, state.q.mean))
-        return state, look(state)
+        for length in () if keep_covariance else LENGTHS:
+            passes += 1
+            q, _ = _natural_step(state.q, uphill.target, jnp.asarray(length))
+            trial = state._replace(q=_with_mean(q, state.q.mean))
+            ahead = look(trial)
+            if ahead.objective >= uphill.objective:
+                return trial, ahead
+        return state, uphill
 
     better = follow(*top)
     best, uphill = better if better[1].objective >= top[1].objective else top

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 from aggregauss import linalg
 from aggregauss.inference.conditional import Conditional, sparse_conditional
 from aggregauss.inference.data import Data, Observations
+from aggregauss.inference.exact import refuse_response
 from aggregauss.inference.inducing import JITTER, Inducing, inducing_factor, on_device
 from aggregauss.inference.optimise import maximise, open_parameters
 from aggregauss.inference.posterior import Posterior
@@ -26,7 +27,7 @@ from aggregauss.inference.starts import starts
 from aggregauss.inference.variational import Moments2
 from aggregauss.kernels.covariance import cross, diagonal
 from aggregauss.latent.effects import with_effects
-from aggregauss.likelihoods import Gaussian
+from aggregauss.likelihoods import Conjugate
 
 
 class Problem(eqx.Module):
@@ -53,11 +54,13 @@ class Collapsed:
 
     def fit(self, model: Any, observations: Observations, seed: int = 0, progress: bool = True) -> Posterior:
         """The posterior of `model` given `observations`."""
-        if not all(isinstance(g, Gaussian) for g in model.likelihoods) or model.constraint is not None:
+        if not all(isinstance(g, Conjugate) for g in model.likelihoods) or model.constraint is not None:
             raise TypeError(
                 "Collapsed: the best q is known in closed form under Gaussian noise without constraints only. "
                 "Use inference=SVI()."
             )
+        for task in range(len(model.likelihoods)):
+            refuse_response(model.of_task(task), "Collapsed")
         inducing = model.inducing(self.inducing, observations.support, seed)
         problem = Problem(observations.on_device(), on_device(inducing))
         fitted, runs = model, ()
@@ -72,7 +75,7 @@ class Collapsed:
             return sparse_conditional(model, problem.Z, _solve(model, problem)[1], JITTER["float64"])
 
         if not np.isfinite(value):
-            raise FloatingPointError("Collapsed: the bound is not finite. Let Gaussian() learn a noise variance.")
+            raise FloatingPointError("Collapsed: the bound is not finite. Let the likelihood learn a noise variance.")
         state = sparse_conditional(fitted, problem.Z, q, JITTER["float64"])
         post = Posterior(fitted, observations, None, state, float(value), "Collapsed", runs, inducing=inducing)
         near = open_parameters(bound, problem, fitted) if self.integrate else None
@@ -90,7 +93,7 @@ _solve = eqx.filter_jit(lambda model, problem: _evaluate(model, problem))
 def _evaluate(model: Any, problem: Problem) -> tuple[Array, Moments2]:
     data = problem.data
     noise = model.noise(data)
-    residual = (data.y - model.mean.integrate(data.moments)) / jnp.sqrt(noise)
+    residual = (data.seen.y - model.mean.integrate(data.moments)) / jnp.sqrt(noise)
     L = inducing_factor(model, problem.Z, JITTER["float64"])
     parts = [] if problem.Z is None else [cross(model.kernel, data.layout, problem.Z)]
     if model.mean.effects:
@@ -101,5 +104,6 @@ def _evaluate(model: Any, problem: Problem) -> tuple[Array, Moments2]:
     c = linalg.lower_solve(factor, A @ residual)
     fit = residual @ residual - c @ c + jnp.sum(jnp.log(2 * jnp.pi * noise))
     value = -0.5 * fit - jnp.sum(jnp.log(jnp.diagonal(factor))) - 0.5 * (jnp.sum(prior) - jnp.sum(A**2))
+    value = value + jnp.sum(model.within(data))
     covariance = jax.scipy.linalg.cho_solve((factor, True), jnp.eye(len(A)))
     return value, Moments2(covariance @ (A @ residual), covariance)

@@ -6,58 +6,58 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from aggregauss.archive import storable
 from aggregauss.checks import as_vector, first_bad
 from aggregauss.latent.means import Moments, moments
-from aggregauss.likelihoods import Gaussian, Likelihood
+from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.support import Support
 
 
 class Data(eqx.Module):
-    """What an objective needs: where, what, and how noisy."""
+    """What an objective needs: where, and what was seen there."""
 
     layout: Layout
     moments: Moments
-    y: Float[Array, " n"]
-    noise_variance: Float[Array, " n"]
-    scale: Float[Array, " n"]  # Σ w² over the individuals of each support
+    seen: Seen
     task: Int[Array, " n"]  # number of the task that each observation belongs to
 
 
 @storable
 @dataclasses.dataclass(frozen=True, eq=False)
 class Observations:
-    """Supports with their observed values and known noise variances, on the host."""
+    """Supports with their observed values and what is known of these, on the host."""
 
     support: Support
     y: np.ndarray
     noise_variance: np.ndarray
-    counts: np.ndarray | None = None  # numbers of trials
+    counts: np.ndarray | None = None  # numbers of trials, or of individuals that a summary is of
     task: np.ndarray | None = None  # number of the task of each row, where there are several
+    variances: np.ndarray | None = None  # within each summary; NaN where they are not known
 
     def on_device(self) -> Data:
         """The same as arrays in tiles."""
         return Data(
             layout(self.support),
             moments(self.support),
-            jnp.asarray(self.y),
-            jnp.asarray(self.noise_variance),
-            jnp.asarray(self.support.square_weight),
+            Seen(*map(jnp.asarray, self.seen())),
             jnp.zeros(len(self.y), int) if self.task is None else jnp.asarray(self.task),
         )
 
     def __getitem__(self, rows: np.ndarray) -> "Observations":
         """Some of the rows."""
-        optional = (None if x is None else x[rows] for x in (self.counts, self.task))
+        optional = (None if x is None else x[rows] for x in (self.counts, self.task, self.variances))
         return Observations(self.support[rows], self.y[rows], self.noise_variance[rows], *optional)
 
-    def noise_scale(self, likelihood: Likelihood) -> np.ndarray:
-        """What the learned noise variance of each observation is multiplied by."""
-        individual = isinstance(likelihood, Gaussian) and likelihood.per == "individual"
-        return self.support.square_weight if individual else np.ones(len(self.y))
+    def seen(self) -> Seen:
+        """All but the supports."""
+        size = np.ones(len(self.y)) if self.counts is None else self.counts
+        variances = np.full(len(self.y), np.nan) if self.variances is None else self.variances
+        known = np.isfinite(variances)
+        free, square = np.where(known, size - 1.0, 0.0), np.where(known, size * variances, 0.0)
+        return Seen(self.y, size, self.noise_variance, self.support.square_weight, free, square)  # pyright: ignore
 
     @property
     def density(self) -> np.ndarray:
@@ -65,13 +65,15 @@ class Observations:
         return self.y / self.support.effective_mass
 
 
-def observe(support: Any, y: Any, noise_variance: Any, counts: Any = None) -> Observations:
+def observe(support: Any, y: Any, noise_variance: Any, counts: Any = None, variances: Any = None) -> Observations:
     """Checked observations; a pandas Series is aligned with the labels of the support."""
     if not isinstance(support, Support):
         raise TypeError(
             f'fit: "support" must be a batch of supports such as Points, Intervals or Bags, but got '
             f"{type(support).__name__}. Wrap point locations as Points(X)."
         )
+    if len(support) == 0:
+        raise ValueError('fit: "support" has no rows. Give at least one observation.')
     values = as_vector(_aligned(support, y, "y"), "fit", "y", len(support))
     if noise_variance is None:
         noise = np.zeros(len(support))
@@ -82,7 +84,17 @@ def observe(support: Any, y: Any, noise_variance: Any, counts: Any = None) -> Ob
         row = first_bad(noise < 0)[0]
         raise ValueError(f'fit: "noise_variance" must not be negative, but row {row} is {noise[row]}.')
     trials = None if counts is None else as_vector(_aligned(support, counts, "counts"), "fit", "counts", len(support))
-    return Observations(support, values, noise, trials)
+    return Observations(support, values, noise, trials, variances=_variances(support, trials, variances))
+
+
+def _variances(support: Support, counts: np.ndarray | None, given: Any) -> np.ndarray | None:
+    """That of one individual is zero, though it is often written as not a number."""
+    if given is None:
+        return None
+    raw = _aligned(support, given, "variances")
+    if counts is not None and np.shape(raw) == counts.shape:
+        raw = np.where(counts == 1, 0.0, np.asarray(raw, float))
+    return as_vector(raw, "fit", "variances", len(support))
 
 
 def refuse_duplicates(observations: Observations) -> None:
@@ -99,7 +111,7 @@ def refuse_duplicates(observations: Observations) -> None:
         if key in seen:
             raise ValueError(
                 f"fit: rows {seen[key]} and {row} observe the same support without noise, so their covariance is "
-                "singular. Merge them, give noise_variance, or let Gaussian() learn a noise variance."
+                "singular. Merge them, give noise_variance, or let the likelihood learn a noise variance."
             )
         seen[key] = int(row)
 

@@ -24,6 +24,7 @@ from aggregauss.latent.constraints import RELATIVE_SCALE
 from aggregauss.latent.effects import with_effects
 from aggregauss.latent.means import Moments, moments
 from aggregauss.likelihoods import Gaussian
+from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.parameters import copy_with
 from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.support import Support, concatenate
@@ -157,7 +158,7 @@ class EP:
             moments=moments(support),
             y=jnp.asarray(observations.y),
             noise_variance=jnp.asarray(observations.noise_variance),
-            scale=jnp.asarray(observations.noise_scale(model.likelihood)),
+            scale=jnp.asarray(model.likelihood.noise_share(Seen(*map(jnp.asarray, observations.seen())))),
             nu=jnp.asarray(float(nu)),
             idle=jnp.arange(0 if virtual is None else len(virtual)) >= (len(support) if active is None else active),
             exact=len(observations.y) if isinstance(model.likelihood, Gaussian) else 0,

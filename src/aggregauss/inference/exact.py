@@ -1,4 +1,4 @@
-"""Exact inference under Gaussian noise: y ~ N(∫ m dμ, K + diag(known noise) + σ² I)."""
+"""Exact inference under Gaussian noise: y ~ N(∫ m dμ, K + diag(noise))."""
 
 import dataclasses
 from typing import Any
@@ -17,7 +17,7 @@ from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.starts import starts
 from aggregauss.kernels.covariance import gram, warn_if_coarse
 from aggregauss.latent.effects import with_effects
-from aggregauss.likelihoods import Gaussian
+from aggregauss.likelihoods import Conjugate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Exact:
         if not np.isfinite(evidence):
             raise FloatingPointError(
                 "Exact: the covariance of the observations is not positive definite. Give noise_variance, or let "
-                "Gaussian() learn a noise variance."
+                "the likelihood learn a noise variance."
             )
         post = Posterior(fitted, observations, None, state, float(evidence), "Exact", runs)
         near = open_parameters(log_evidence, data, fitted) if self.integrate else None
@@ -64,7 +64,8 @@ class Exact:
 
 def log_evidence(model: Any, data: Data) -> Float[Array, ""]:
     """log p(y) with everything but the hyper-parameters integrated out."""
-    return linalg.log_density(_noisy(model, data), data.y - model.mean.integrate(data.moments))
+    residual = data.seen.y - model.mean.integrate(data.moments)
+    return linalg.log_density(_noisy(model, data), residual) + jnp.sum(model.within(data))
 
 
 def _noisy(model: Any, data: Data) -> Float[Array, "n n"]:
@@ -73,20 +74,32 @@ def _noisy(model: Any, data: Data) -> Float[Array, "n n"]:
 
 @eqx.filter_jit
 def _solve(model: Any, data: Data) -> tuple[Conditional, Float[Array, ""]]:
-    residual = data.y - model.mean.integrate(data.moments)
+    residual = data.seen.y - model.mean.integrate(data.moments)
     L = linalg.factor(_noisy(model, data))
     alpha = cho_solve((L, True), residual)
-    return Conditional(alpha, L, jnp.ones_like(alpha)), linalg.gaussian_log_density(L, residual, alpha)
+    evidence = linalg.gaussian_log_density(L, residual, alpha) + jnp.sum(model.within(data))
+    return Conditional(alpha, L, jnp.ones_like(alpha)), evidence
+
+
+def refuse_response(model: Any, who: str) -> None:
+    """A sentence if the link comes before the integral, which then is not normal."""
+    if model.aggregation == "response" and model.likelihood.link != "identity":
+        raise TypeError(
+            f'{who}: under aggregation="response" the {model.likelihood.link} link comes before the aggregate, which '
+            'is then not normal. Use inference=SVI(), or aggregation="latent".'
+        )
 
 
 def _check(model: Any, observations: Observations) -> None:
-    for likelihood in model.likelihoods:
-        if not isinstance(likelihood, Gaussian):
+    for view in (model.of_task(t) for t in range(len(model.likelihoods))):
+        likelihood = view.likelihood
+        if not isinstance(likelihood, Conjugate):
             raise TypeError(
                 f"Exact: the posterior is exact under Gaussian noise only, but the likelihood is "
                 f"{type(likelihood).__name__}. Use inference=EP() for LaplaceNoise, SVI() for others."
             )
+        refuse_response(view, "Exact")
     if model.constraint is not None:
         raise TypeError("Exact: a non-negative function has no exact posterior. Use inference=EP().")
-    if any(dict(g.marks)["variance"].fixed and float(g.variance) == 0.0 for g in model.likelihoods):
+    if any(likelihood.noiseless for likelihood in model.likelihoods):
         refuse_duplicates(observations)

@@ -8,6 +8,7 @@ in proportion to their weights.
 import dataclasses
 from collections.abc import Iterator
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -17,9 +18,10 @@ from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.supports.layout import Atoms
 from aggregauss.supports.support import Support
 
-TARGET = 1 << 24  # entries of K = k(atoms, Z) in one group
+TARGET, ON_CPU = 1 << 24, 1 << 20  # entries of K = k(atoms, Z) in one group; a CPU gains nothing from large ones
 ROUND, FINENESS = 64, 5
 SLACK = 1.04  # room that bags of unequal sizes leave in a group
+PADDING = Seen(1.0, 1.0, 1.0, 1.0, 0.0, 0.0)  # pyright: ignore[reportArgumentType]
 CROWD = 2.0  # how many more bags than the average a group may hold
 
 
@@ -37,7 +39,8 @@ class Shape:
 def choose_shape(counts: np.ndarray, batch: int, inducing: int, probes: int, dtype: np.dtype) -> Shape:
     """Room for the largest bag, and otherwise for an even share of a typical batch that memory can hold at once."""
     largest, typical = int(counts.max()), float(counts.mean()) * batch
-    parts = -(-typical // max(largest, TARGET // max(inducing, 1)))
+    target = ON_CPU if jax.default_backend() == "cpu" else TARGET
+    parts = -(-typical // max(largest, target // max(inducing, 1)))
     atoms = max(largest, int((1.0 if parts == 1 else SLACK) * typical / parts))
     unit = max(ROUND, 1 << max(0, atoms.bit_length() - FINENESS))  # data of about the same size share one program
     atoms = -(-atoms // unit) * unit
@@ -101,7 +104,8 @@ def _of_task(
 
 def pack(observations: Observations, rows: np.ndarray, shape: Shape, rng: np.random.Generator, task: int = 0) -> Group:
     """Some bags as one padded group."""
-    support = observations.support[rows]
+    chosen = observations[rows]
+    support = chosen.support
     atoms, bags, dtype = len(support.owner), len(rows), shape.dtype
     weight = np.zeros(shape.atoms)
     weight[:atoms] = support.effective_weight
@@ -110,11 +114,11 @@ def pack(observations: Observations, rows: np.ndarray, shape: Shape, rng: np.ran
     source = np.zeros(shape.atoms, int)
     source[:atoms] = np.arange(atoms)
 
-    chosen, chosen_weight, complete = _probes(support, shape.probes, rng)
+    probed, probed_weight, complete = _probes(support, shape.probes, rng)
     index = np.zeros((shape.bags, shape.probes), int)
-    index[:bags] = chosen
+    index[:bags] = probed
     probe_weight = np.zeros((shape.bags, shape.probes))
-    probe_weight[:bags] = chosen_weight
+    probe_weight[:bags] = probed_weight
     extremes = np.stack([support.width.min(axis=0), support.width.max(axis=0)])
 
     def device(x: np.ndarray) -> jnp.ndarray:
@@ -126,12 +130,7 @@ def pack(observations: Observations, rows: np.ndarray, shape: Shape, rng: np.ran
     def padded(x: np.ndarray, filler: float) -> jnp.ndarray:
         return device(np.concatenate([x, np.full(shape.bags - bags, filler)]))
 
-    seen = Seen(
-        padded(observations.y[rows], 1.0),
-        padded(np.ones(bags) if observations.counts is None else observations.counts[rows], 1.0),
-        padded(observations.noise_variance[rows], 1.0),
-        padded(support.square_weight, 1.0),
-    )
+    seen = Seen(*(padded(x, filler) for x, filler in zip(chosen.seen(), PADDING)))  # pyright: ignore
     return Group(
         at(source),
         device(weight),

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from aggregauss.inference import ascent
+from aggregauss.inference.bounds import stays
 from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import Shape, groups
 from aggregauss.inference.sparse import Group
@@ -39,6 +40,32 @@ class Passes:
     def over(self, state: ascent.State, held: Iterable[Group]) -> ascent.Slopes:
         """The bound and its derivatives over all the data."""
         return self._slopes(state, held, jax.random.key(self.seed), 1.0, self.settings)
+
+    def with_q(
+        self, start: ascent.State, held: Iterable[Group], covariance_kept: bool = False
+    ) -> Callable[[ascent.State], ascent.Slopes]:
+        """`over` for states that differ from `start` in q alone, or in its mean alone.
+
+        Where the bound allows and the data are kept, N x m x m products are made once; the slopes of hyper-parameters
+        are then left at zero.
+        """
+        views = [self.template.of_task(task) for task in range(len(self.template.likelihoods))]
+        if not isinstance(held, list) or not all(stays(view, self.settings.bound, covariance_kept) for view in views):
+            return lambda state: self.over(state, held)
+        wide = ascent.prepared_widely(self.template, start, self.settings)
+        now = ascent.narrowed(wide, start, self.settings)
+        still = [ascent.hold_still(self.template, start.free, now, group, self.settings) for group in held]
+
+        def look(state: ascent.State) -> ascent.Slopes:
+            now = ascent.narrowed(wide, state, self.settings)
+            parts = (
+                ascent.still_gradient(self.template, state.free, now, own, group, self.settings)
+                for own, group in zip(still, held)
+            )
+            total = functools.reduce(lambda a, b: jax.tree.map(jnp.add, a, b), parts)
+            return ascent.still_slopes(self.template, state, wide.whiten, *total)
+
+        return look
 
     def again(self) -> "Again":
         """All the data as `hold` has them, packed afresh whenever they are gone through."""

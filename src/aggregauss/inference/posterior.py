@@ -22,6 +22,7 @@ from aggregauss.inference.conditional import (
     latent_moments,
 )
 from aggregauss.inference.data import Observations
+from aggregauss.inference.granularity import Granularity, granularity, represented
 from aggregauss.inference.hyperparameters import Around
 from aggregauss.inference.inducing import Inducing, on_device
 from aggregauss.inference.optimise import Run
@@ -166,14 +167,43 @@ class Posterior:
 
         About one when the likelihood's scatter is right; well above one, counts are overdispersed.
         """
-        observations = self.observations
-        if len(observations.support) == 0:
-            raise TypeError("dispersion: a saved posterior does not hold its data. Ask before saving.")
-        fitted = self.predict(observations.support, "observation").mean
-        spread = self.model.likelihood.scatter(fitted)
-        return float(
-            np.sum((observations.y - fitted) ** 2 / spread) / max(1.0, len(fitted) - self.effective_parameters)
-        )
+        return pearson(self)[0]
+
+    def granularity(self, X: Any = None, *, widths: Any = None) -> Granularity:
+        """Is this summary fine enough for this kernel, or should the regions themselves be fitted?
+
+        Asks how far the function at the places that were summarised is from its value at the representative points.
+        Regions that were fitted (Boxes, Polygons, Bags) are known, and judged as if their centres had stood for them.
+        Points stand for the places `X` nearest to them, for supports `X`, one for each, or for boxes of these `widths`.
+
+        >>> import aggregauss as ag
+        >>> at = ag.Points([0.5, 1.5, 2.5, 3.5])
+        >>> post = ag.GP(ag.RBF(ag.fixed(9.0), 1.0)).fit(at, [0.1, 0.3, 0.6, 0.8], noise_variance=0.01)
+        >>> post.granularity(widths=1.0).level
+        'fine'
+        """
+        observed = self.observations
+        if len(observed.support) == 0:
+            raise TypeError("granularity: a saved posterior does not hold its data. Ask before saving.")
+        if not hasattr(observed.support, "center"):
+            raise TypeError(
+                "granularity: the individuals are in a file. Fit Bags of some of them, and ask that posterior."
+            )
+        if self.model.kernel is None:
+            raise TypeError("granularity: the model has no kernel, so there is no lengthscale to compare with.")
+        rows, Z, regions = represented(observed.support, X, widths)
+        if self.scaler is not None:
+            Z, regions = self.scaler(Points(Z)).center, self.scaler(regions)
+        by_place = X is not None and not isinstance(X, Support)
+        counts = regions.mass if by_place else observed.counts
+        return granularity(self.model.kernel, Z, regions, counts, self._noise_of_means(rows))
+
+    def _noise_of_means(self, rows: np.ndarray) -> np.ndarray | None:
+        """Noise variances of observations as means, where noise is Gaussian."""
+        if self.scheme != "Exact":
+            return None
+        noise = np.asarray(self.model.noise(self.observations.on_device()))
+        return (noise / self.observations.support.effective_mass**2)[rows]
 
     @property
     def effective_parameters(self) -> float:
@@ -293,6 +323,21 @@ class Posterior:
         mean, variance = (jnp.asarray(x) for x in self._moments(Points(support.center)))
         slope = jax.jvp(lambda m: self.model.likelihood.g.mean(m, variance), (mean,), (jnp.ones_like(mean),))[1]
         return dataclasses.replace(support, weight=support.effective_weight * np.asarray(slope), measure="total")
+
+
+def pearson(post: Posterior) -> tuple[float, float]:
+    """`Posterior.dispersion`, and the degrees of freedom that it is over.
+
+    An observation uses Var(η̂) / Var(y | η̂) parameters; where others share the functions, all of them use more.
+    """
+    support, y = post.observations.support, post.observations.y
+    if len(support) == 0:
+        raise TypeError("dispersion: a saved posterior does not hold its data. Ask before saving.")
+    fitted = post.predict(support, "observation").mean
+    spread = post.model.likelihood.scatter(fitted)
+    used = min(post.effective_parameters, float(np.sum(post.predict(support).variance / spread)))
+    free = max(1.0, len(y) - used)
+    return float(np.sum((y - fitted) ** 2 / spread) / free), free
 
 
 def _matched(link: Link, mean: np.ndarray, variance: np.ndarray) -> Marginals:

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from aggregauss.inference import ascent
 from aggregauss.inference.checkpoint import Checkpoint
-from aggregauss.inference.climb import Pass, climb
+from aggregauss.inference.climb import Top, climb
 from aggregauss.inference.hyperparameters import Around, around
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.transport import carried_slope, transported
@@ -41,15 +41,17 @@ def whole_passes(
     held, dtype = passes.hold(), passes.settings.dtype
     saved = checkpoint.read(start)
 
-    def look(state: ascent.State) -> ascent.Slopes:
-        return passes.over(state, held)
+    def top_of(state: ascent.State, tolerance: float) -> Top:
+        """q at its best, with the slopes of the hyper-parameters there."""
+        best, _ = climb(passes.with_q(state, held), state, tolerance)
+        return best, passes.over(best, held)
 
     state, _, flat = saved or (start, [], ())
     known = [(float(flat[i]), np.asarray(flat[i + 1])) for i in range(0, len(flat), 2)]
-    profile = Profile(look, passes.template, dtype, state, FINER * tolerance, checkpoint, bar, known)
+    profile = Profile(top_of, passes.template, dtype, state, FINER * tolerance, checkpoint, bar, known)
     vector = np.asarray(start.free.vector)
     if not known:
-        profile.state, _ = climb(look, start, tolerance)
+        profile.state, _ = top_of(start, tolerance)
     if learn and vector.size:
         unit = sizes(passes.template)
 
@@ -67,13 +69,13 @@ def whole_passes(
         return start, [], "not finite at the start", None
     rounding = float(jnp.finfo(dtype).eps)
     close = max(min(CLOSE, FINER * tolerance), 4 * rounding * abs(max(profile.history)))
-    top, uphill = climb(look, transported(passes.template, profile.state, jnp.asarray(vector), dtype), close)
+    top, uphill = top_of(transported(passes.template, profile.state, jnp.asarray(vector), dtype), close)
     if profile.best is not None and not uphill.objective >= profile.best[0] - tolerance:  # the search came down again
         _, vector, top = profile.best
-        uphill = look(top)
+        uphill = passes.over(top, held)
 
     def near(vector: np.ndarray) -> tuple[float, np.ndarray, ascent.State]:
-        best, rise = climb(look, transported(passes.template, top, jnp.asarray(vector), dtype), close)
+        best, rise = top_of(transported(passes.template, top, jnp.asarray(vector), dtype), close)
         bar.set_postfix_str("uncertainty of hyper-parameters", refresh=False)
         bar.update()
         slope = np.asarray(carried_slope(passes.template, best, rise, dtype))
@@ -87,7 +89,7 @@ def whole_passes(
 class Profile:
     """max_q of the bound; remembers where q was, and every evaluation."""
 
-    look: Pass
+    top_of: Callable[[ascent.State, float], Top]
     template: Any
     dtype: str
     state: ascent.State
@@ -105,7 +107,7 @@ class Profile:
             self.history.append(value)
             return value, slope
         start = transported(self.template, self.state, jnp.asarray(vector), self.dtype)
-        best, uphill = climb(self.look, start, self.tolerance)
+        best, uphill = self.top_of(start, self.tolerance)
         value = float(uphill.objective)
         slope = np.asarray(carried_slope(self.template, best, uphill, self.dtype))
         if np.isfinite(value) and np.isfinite(slope).all():

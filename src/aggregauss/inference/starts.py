@@ -12,8 +12,9 @@ from aggregauss import linalg
 from aggregauss.inference.data import Observations
 from aggregauss.inference.inducing import JITTER, Inducing, inducing_factor, inducing_mean, of_level
 from aggregauss.latent.coregionalisation import without_channel
-from aggregauss.likelihoods import JointLikelihood, Likelihood
-from aggregauss.likelihoods.links import Link, Square
+from aggregauss.likelihoods import Conjugate, Gaussian, JointLikelihood, Likelihood
+from aggregauss.likelihoods.likelihood import Seen
+from aggregauss.likelihoods.links import LINKS, Link, Square
 from aggregauss.parameters import Parameter, learned, with_values
 
 MANY_DIMS = 3
@@ -31,10 +32,9 @@ class Scales:
             self.extent = 5.0 * np.where(sd > 0, sd, 1.0) * np.sqrt(support.dim)
         self.middle = (low + high) / 2
         mass = support.effective_mass
-        self.level, self.spread = _through_link(observations, likelihood.g, mass)
+        self.level, self.spread = _through_link(observations, likelihood, mass)
         level = float(y.sum() / mass.sum())
-        share = observations.noise_scale(likelihood)
-        self.noise = _positive(float(np.var((y - level * mass) / np.sqrt(share))), float(np.mean(y**2 / share)))
+        self.noise = likelihood.typical_noise(Seen(*map(jnp.asarray, observations.seen())), y - level * mass)
 
     def typical(self, p: Parameter, rng: np.random.Generator | None) -> Array:
         """A value for one parameter: a sensible one, or with `rng` a random one around it."""
@@ -53,9 +53,7 @@ class Scales:
             case "variance":
                 value = self.spread * shake
             case "noise":
-                value = (
-                    0.1 * self.noise * (1.0 if rng is None else np.exp(rng.uniform(np.log(1e-3), np.log(10.0), shape)))
-                )
+                value = self.noise * (1.0 if rng is None else np.exp(rng.uniform(np.log(1e-3), np.log(10.0), shape)))
             case "slope_variance":
                 value = self.spread / along**2 * shake
             case "level":
@@ -85,7 +83,7 @@ class TaskScales:
         ]
         self.level, self.spread = (np.concatenate(x) for x in zip(*each))  # of every channel
         whole = dataclasses.replace(observations, support=without_channel(observations.support))
-        self.shared = Scales(whole, model.likelihoods[0])
+        self.shared = Scales(whole, Gaussian())  # of which only extents are used
         self.shared.spread = 1.0  # the mixing has the units
 
     def typical(self, p: Parameter, rng: np.random.Generator | None) -> Array:
@@ -122,9 +120,12 @@ def level_function(model: Any, Z: Inducing, observations: Observations) -> Float
     return linalg.lower_solve(inducing_factor(model, Z, JITTER["float64"]), away)
 
 
-def _through_link(observations: Observations, link: Link, mass: np.ndarray) -> tuple[float, float]:
+def _through_link(observations: Observations, likelihood: Likelihood, mass: np.ndarray) -> tuple[float, float]:
     """Level and variance of the latent function, as rates seen through the inverse of the link suggest them."""
-    trials = mass if observations.counts is None else observations.counts
+    counts, link = observations.counts, likelihood.g
+    trials = mass if counts is None or not likelihood.counts_trials else counts
+    if isinstance(likelihood, Conjugate):  # whose observations are levels of the latent function
+        link = LINKS["identity"]
     rate, overall = observations.y / trials, float(observations.y.sum() / trials.sum())
     if link.low == -np.inf:
         return overall, _positive(float(np.var(rate)), overall**2)

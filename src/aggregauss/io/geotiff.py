@@ -8,6 +8,7 @@ import numpy as np
 from aggregauss.io.folder import whole_file
 from aggregauss.io.grid import Grid
 
+CACHE = 1 << 26  # bytes
 PROFILE = {
     "driver": "GTiff",
     "dtype": "float32",
@@ -42,6 +43,13 @@ def write_geotiff(path: str | os.PathLike, grid: Grid, cell: Any, values: Any, *
             out.write(band.reshape(grid.shape), 1)
             out.set_band_description(1, description)
         made.write_bytes(memory.read())
+
+
+def small_cache() -> Any:
+    """A context in which GDAL keeps little of what it has read or written, and not a share of the machine's memory."""
+    import rasterio
+
+    return rasterio.Env(GDAL_CACHEMAX=CACHE)
 
 
 def profile(grid: Grid) -> dict[str, Any]:

@@ -100,9 +100,13 @@ class Grid:
 
 
 def grid_of(raster: "xr.DataArray") -> Grid:
-    """The grid of an opened raster."""
-    transform = tuple(float(v) for v in raster.rio.transform(recalc=True))[:6]
-    return Grid(crs_text(raster.rio.crs), transform, (raster.sizes["y"], raster.sizes["x"]))
+    """The grid of an opened raster, from the centres of its pixels."""
+    x, y = (raster[axis].values.astype(float) for axis in ("x", "y"))
+    transform = tuple(raster.rio.transform())  # for a single row or column, whose centres do not tell its height
+    a = (x[-1] - x[0]) / (len(x) - 1) if len(x) > 1 else transform[0]
+    e = (y[-1] - y[0]) / (len(y) - 1) if len(y) > 1 else -abs(transform[4])
+    c, f = x[0] - a / 2, y[0] - e / 2
+    return Grid(crs_text(raster.rio.crs), (float(a), 0.0, float(c), 0.0, float(e), float(f)), (len(y), len(x)))
 
 
 def common_grid(

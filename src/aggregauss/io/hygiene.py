@@ -55,6 +55,11 @@ def population_notes(
     """The total and its density, and why these may not be persons per pixel."""
     total, km2 = float((persons * weight).sum()), float((area * weight).sum())
     said = [f"{name}: {total:,.0f} persons in {km2:,.0f} km², {total / km2:,.3g} per km²."]
+    outside = float((persons * np.clip(1.0 - weight, 0.0, 1.0)).sum())
+    if outside > 0.01 * total:
+        said.append(
+            f"{name}: of the persons in pixels that the outlines cut, {outside:,.0f} lie outside of all regions."
+        )
     whole = area >= 1.0
     suspicion = [
         (any(word in name.lower() for word in WORDS_FOR_DENSITY), "its name speaks of a density"),
@@ -80,4 +85,4 @@ def lone_regions(labels: list[str], covered: np.ndarray) -> list[str]:
 def _stands_apart(known: np.ndarray, value: float) -> bool:
     """Whether a value is far from all others."""
     rest = known[known != value]
-    return not len(rest) or abs(value - np.median(rest)) > 5 * (np.ptp(rest) + 1e-12)
+    return not len(rest) or bool(abs(value - np.median(rest)) > 5 * (np.ptp(rest) + 1e-12))

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aggregauss.io.coverage import coverage
 from aggregauss.io.grid import Grid
-from aggregauss.io.words import listed, several
+from aggregauss.io.words import several
 from aggregauss.supports import Bags, Points, Support
 from aggregauss.supports.support import Measure
 
@@ -66,20 +65,6 @@ class Pixels:
     def totals(self) -> np.ndarray:
         """Population of each region."""
         return np.bincount(self.region, self.weight, minlength=len(self.regions))
-
-    def over(self, regions: "gpd.GeoDataFrame") -> "Pixels":
-        """The same pixels under other polygons, which have a column `label`."""
-        if self.grid is None:
-            raise TypeError("Pixels.over: individuals of a table have no grid. Give them a region column instead.")
-        shapes = regions.to_crs(self.grid.crs).reset_index(drop=True)
-        region, cell, share = coverage(self.grid, shapes.geometry)
-        pixel = positions(cell, self.cell)
-        kept = pixel >= 0
-        touched = np.bincount(region[kept], minlength=len(shapes))
-        if (touched == 0).any():
-            names = [str(label) for label in shapes["label"][touched == 0]]
-            raise ValueError(f"Pixels.over: no pixel of the map lies in {listed(names)}. Choose polygons inside it.")
-        return dataclasses.replace(self, region=region[kept], pixel=pixel[kept], share=share[kept], regions=shapes)
 
 
 def kept_pixels(pixels: Pixels, kept: np.ndarray) -> Pixels:

@@ -1,5 +1,6 @@
 """Regions, a population raster and covariate rasters, brought to one grid: the pixels of a map."""
 
+import dataclasses
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,8 @@ def read_pixels(
     if people is not None:
         inside = np.bincount(pixel, share, minlength=len(cells))
         notes.extend(population_notes(raster_name(population), persons, area, inside, _events(placed)))
-    return _populated(_complete(pixels, notes), notes)
+    pixels = _populated(_complete(pixels, notes), notes)
+    return dataclasses.replace(pixels, notes=tuple(notes))
 
 
 def _opened(name: str, source: Any, regions: "gpd.GeoDataFrame", notes: list[str]) -> "xr.DataArray":

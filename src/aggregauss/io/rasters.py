@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aggregauss.io.words import listed
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -33,7 +35,8 @@ def open_raster(source: Any, *, band: int | str | None = None, variable: str | N
 
     name, path, chosen = _named(source)
     opened = source if path is None else _open(path)
-    return _ordered(_only(_pick(opened, name, band if band is not None else chosen, variable or chosen), name), name)
+    wanted = next((w for w in (band, variable, chosen) if w is not None), None)
+    return _ordered(_only(_pick(opened, name, wanted), name), name).rename(name)
 
 
 def raster_name(source: Any) -> str:
@@ -44,11 +47,10 @@ def raster_name(source: Any) -> str:
 def pixels_of(raster: "xr.DataArray") -> np.ndarray:
     """The values, read from the file, in double precision."""
     try:
-        values = np.array(raster.values, dtype=np.float64)
+        values = raster.compute(scheduler="synchronous").values.astype(np.float64)  # also inside a worker of Dask
     except (OSError, RuntimeError) as problem:
-        name = raster.encoding.get("source") or raster.name or "the raster"
         raise ValueError(
-            f"{WHO}: {name} cannot be read to its end ({_first_line(problem)}). It may be truncated; get it again."
+            f"{WHO}: {raster.name} cannot be read to its end ({_first_line(problem)}). Is it truncated? Get it again."
         ) from None
     values[values == raster.attrs.get(NODATA)] = np.nan
     return values
@@ -82,9 +84,13 @@ def _open(path: Path) -> Any:
 
 
 def _open_tiff(path: Path) -> Any:
+    import rasterio
     import rioxarray
 
-    return rioxarray.open_rasterio(path, mask_and_scale=True)
+    with rasterio.open(path) as file:
+        one_scale = len(set(file.scales)) == len(set(file.offsets)) == 1
+    opened: Any = rioxarray.open_rasterio(path, mask_and_scale=True, band_as_variable=not one_scale)
+    return opened if one_scale else _called(opened, [v.attrs.get("long_name") for v in opened.data_vars.values()])
 
 
 def _open_dataset(path: Path, engine: Any) -> Any:
@@ -93,39 +99,40 @@ def _open_dataset(path: Path, engine: Any) -> Any:
     return xr.open_dataset(path, engine=engine, decode_coords="all")
 
 
-def _pick(opened: Any, name: str, band: int | str | None, variable: str | None) -> "xr.DataArray":
+def _pick(opened: Any, name: str, wanted: int | str | None) -> Any:
     """One variable of a Dataset, one band of a stack."""
-    if hasattr(opened, "data_vars"):
-        names = [str(v) for v in opened.data_vars if len(opened[v].dims) > 1]
-        opened = opened[_choose(names, variable, name, "variable")]
-    if "band" in opened.dims:
-        labels = _band_names(opened)
-        number = int(str(band)) if str(band).isdigit() else None
-        if number is not None and 1 <= number <= len(labels):
-            return opened.isel(band=number - 1, drop=True)
-        return opened.isel(
-            band=labels.index(_choose(labels, None if band is None else str(band), name, "band")), drop=True
-        )
-    return opened
+    if "band" in getattr(opened, "dims", ()) and not hasattr(opened, "data_vars"):
+        described = opened.attrs.get("long_name")
+        opened = opened.to_dataset(dim="band")
+        opened = _called(opened, [described] if isinstance(described, str) else described or [])
+    if not hasattr(opened, "data_vars"):
+        return opened
+    names = [str(v) for v in opened.data_vars if len(opened[v].dims) > 1]
+    if not names:
+        raise ValueError(f"{WHO}: {name} has no layer with rows and columns. Give a raster.")
+    if str(wanted).isdigit() and 1 <= int(str(wanted)) <= len(names):
+        return opened[names[int(str(wanted)) - 1]]
+    return opened[_choose(names, None if wanted is None else str(wanted), name)]
 
 
-def _band_names(stack: "xr.DataArray") -> list[str]:
-    described = stack.attrs.get("long_name", ())
-    described = (described,) if isinstance(described, str) else described
-    return list(described) if len(described) == stack.sizes["band"] else [str(b) for b in stack["band"].values]
+def _called(bands: Any, names: Sequence[Any]) -> Any:
+    """A Dataset of bands under their descriptions, or under their numbers."""
+    old = list(bands.data_vars)
+    told = len(set(names)) == len(old) and all(isinstance(n, str) for n in names)
+    return bands.rename(dict(zip(old, names if told else [str(i + 1) for i in range(len(old))])))
 
 
-def _choose(names: Sequence[str], wanted: str | None, name: str, what: str) -> str:
+def _choose(names: Sequence[str], wanted: str | None, name: str) -> str:
     if wanted is None and len(names) == 1:
         return names[0]
     if wanted in names:
         return str(wanted)
-    listed = ", ".join(f'"{n}"' for n in names)
+    shown = listed(names)
     if wanted is None:
-        raise ValueError(f'{WHO}: {name} has {len(names)} {what}s ({listed}). Name one of them: "{name}#{names[-1]}".')
+        raise ValueError(f'{WHO}: {name} has {len(names)} layers ({shown}). Name one of them: "{name}#{names[-1]}".')
     near = difflib.get_close_matches(wanted, names, 1)
     hint = f' Did you mean "{near[0]}"?' if near else ""
-    raise ValueError(f'{WHO}: {name} has no {what} "{wanted}"; it has {listed}.{hint}')
+    raise ValueError(f'{WHO}: {name} has no layer "{wanted}"; it has {shown}.{hint}')
 
 
 def _only(array: Any, name: str) -> "xr.DataArray":

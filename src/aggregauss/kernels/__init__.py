@@ -7,6 +7,7 @@ from aggregauss.kernels.covariance import cov, explain, variances
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.kernels.linear import Linear
 from aggregauss.kernels.matern import Matern12, Matern32, Matern52
+from aggregauss.kernels.matern_one import Matern1
 from aggregauss.kernels.periodic import Periodic
 from aggregauss.kernels.polynomial import Polynomial
 from aggregauss.kernels.potential import Smooth
@@ -21,6 +22,7 @@ __all__ = [
     "Cosine",
     "Kernel",
     "Linear",
+    "Matern1",
     "Matern12",
     "Matern32",
     "Matern52",

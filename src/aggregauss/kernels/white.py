@@ -5,6 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from aggregauss.kernels.algebra import Product, Sum
 from aggregauss.kernels.kernel import Kernel, Wide, dims
 from aggregauss.parameters import parameter
 from aggregauss.supports.layout import Atoms
@@ -44,3 +45,18 @@ def _equal(X: Array, Y: Array) -> Array:
     for j in range(1, X.shape[-1]):
         same = same & (X[..., :, None, j] == Y[..., None, :, j])
     return same
+
+
+def continuous(kernel: Kernel) -> Kernel | None:
+    """The kernel without white parts, whose values are of one point alone; None if nothing else is there.
+
+    >>> import aggregauss as ag
+    >>> type(continuous(ag.RBF() + 0.1 * ag.White())).__name__, continuous(ag.White())
+    ('RBF', None)
+    """
+    kept = [part for part in (kernel.parts if isinstance(kernel, Sum) else (kernel,)) if not _is_white(part)]
+    return None if not kept else kept[0] if len(kept) == 1 else Sum(*kept)
+
+
+def _is_white(kernel: Kernel) -> bool:
+    return isinstance(kernel, White) or (isinstance(kernel, Product) and any(map(_is_white, kernel.parts)))

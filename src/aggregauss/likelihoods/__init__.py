@@ -3,6 +3,7 @@
 from aggregauss.likelihoods.beta import Beta
 from aggregauss.likelihoods.binomial import Bernoulli, Binomial
 from aggregauss.likelihoods.categorical import Categorical
+from aggregauss.likelihoods.conjugate import Conjugate
 from aggregauss.likelihoods.gamma import Exponential, GammaResponse
 from aggregauss.likelihoods.gaussian import Gaussian
 from aggregauss.likelihoods.heteroscedastic import HeteroscedasticGaussian
@@ -11,6 +12,7 @@ from aggregauss.likelihoods.laplace_noise import LaplaceNoise
 from aggregauss.likelihoods.likelihood import Likelihood
 from aggregauss.likelihoods.negative_binomial import NegativeBinomial
 from aggregauss.likelihoods.poisson import Poisson
+from aggregauss.likelihoods.sample_quasi import SampleQuasi
 from aggregauss.likelihoods.student_t import StudentT
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "Beta",
     "Binomial",
     "Categorical",
+    "Conjugate",
     "Exponential",
     "GammaResponse",
     "Gaussian",
@@ -27,5 +30,6 @@ __all__ = [
     "Likelihood",
     "NegativeBinomial",
     "Poisson",
+    "SampleQuasi",
     "StudentT",
 ]

@@ -1,6 +1,6 @@
 """Classes: p(y = c) = e^{f_c} / Σ_k e^{f_k} with f_0 = 0.
 
-    E log p(y | f) = m_y - E log(1 + Σ_k e^{f_k}),
+    E log p(y | f) = -E log Σ_k e^{f_k - f_y},
 
 the expectation by Gauss-Hermite quadrature for up to three classes, and by a fixed set of quasi-random normal numbers
 for more: its error is then about 1e-3.
@@ -52,8 +52,9 @@ class Categorical(JointLikelihood):
         """The formula above."""
         nodes, weights = _nodes(self.functions)
         f = _draws(m, C, jnp.asarray(nodes, m.dtype))
-        total = jax.nn.logsumexp(_with_zero(f), axis=-1) @ jnp.asarray(weights, m.dtype)
-        return jnp.take_along_axis(_with_zero(m), seen.y.astype(int)[:, None], axis=1)[:, 0] - total
+        f = _with_zero(f)
+        own = jnp.take_along_axis(f, seen.y.astype(int)[:, None, None], axis=-1)
+        return -jax.nn.logsumexp(f - own, axis=-1) @ jnp.asarray(weights, m.dtype)
 
     def response_jointly(self, m: np.ndarray, C: np.ndarray) -> Marginals:
         """Probabilities of the classes."""
@@ -83,9 +84,20 @@ def _with_zero(f: Float[Array, "*n p"]) -> Float[Array, "*n c"]:
 
 
 def _draws(m: Float[Array, "n p"], C: Float[Array, "n p p"], nodes: Float[Array, "s p"]) -> Float[Array, "n s p"]:
-    size = 10 * jnp.finfo(m.dtype).eps * jnp.maximum(jnp.trace(C, axis1=1, axis2=2), 1e-6)
-    L = jnp.linalg.cholesky(C + size[:, None, None] * jnp.eye(m.shape[1], dtype=m.dtype)[None])
-    return m[:, None, :] + jnp.einsum("sp,nqp->nsq", nodes, L)
+    return m[:, None, :] + jnp.einsum("sp,nqp->nsq", nodes, _root(C))
+
+
+def _root(C: Float[Array, "n p p"]) -> Float[Array, "n p p"]:
+    """The Cholesky factor, with pivots and slopes that stay finite where rounding leaves C not quite definite."""
+    floor = 10 * jnp.finfo(C.dtype).eps * jnp.maximum(jnp.trace(C, axis1=1, axis2=2), 1e-6)
+    columns = []
+    for j in range(C.shape[1]):
+        known = sum((column[:, j : j + 1] * column for column in columns), jnp.zeros_like(C[:, 0]))
+        rest = C[:, :, j] - known
+        pivot = jnp.sqrt(jnp.maximum(rest[:, j], floor))
+        below = jnp.arange(C.shape[1])[None, :] > j
+        columns.append(jnp.where(below, rest / pivot[:, None], 0.0).at[:, j].set(pivot))
+    return jnp.stack(columns, axis=2)
 
 
 @functools.cache

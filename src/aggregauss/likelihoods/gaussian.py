@@ -9,12 +9,13 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from aggregauss.checks import one_of
-from aggregauss.likelihoods.likelihood import Likelihood, Seen
+from aggregauss.likelihoods.conjugate import Conjugate
+from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.marginals import GaussianMarginals, Marginals, noisy
 from aggregauss.parameters import parameter
 
 
-class Gaussian(Likelihood):
+class Gaussian(Conjugate):
     """Normal noise of one learned variance; `noise_variance` in `fit` adds what is known of each observation.
 
     `Gaussian(ag.fixed(0.0))` leaves only the known noise. With `per="individual"` every individual of a bag has noise
@@ -23,30 +24,31 @@ class Gaussian(Likelihood):
 
     variance: Float[Array, ""] = parameter(role="noise")
     per: str = eqx.field(static=True, kw_only=True)
+    takes_noise = True
 
     def __init__(self, variance: Any = None, *, per: Literal["observation", "individual"] = "observation"):
         self._declare(variance=variance)
         self.per = one_of(per, ("observation", "individual"), "Gaussian", "per")
         self._set_link("identity")
 
-    def noise(self, scale: Float[Array, " n"], known: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Variance of each observation, given Σ w² over its individuals and what is known beside."""
-        return known + self.variance * (scale if self.per == "individual" else jnp.ones_like(scale))
+    @property
+    def noiseless(self) -> bool:
+        """With a variance that is fixed at zero."""
+        return dict(self.marks)["variance"].fixed and float(self.variance) == 0.0
+
+    def noise_share(self, seen: Seen) -> Float[Array, "..."]:
+        """Σ w² over the individuals, or one."""
+        return seen.scale if self.per == "individual" else jnp.ones_like(seen.y)
+
+    def noise(self, seen: Seen) -> Float[Array, "..."]:
+        """What is known and what is learned."""
+        return seen.known + self.variance * self.noise_share(seen)
 
     def log_prob(
         self, y: Float[Array, "..."], eta: Float[Array, "..."], size: Float[Array, "..."] | float = 1.0
     ) -> Float[Array, "..."]:
         """log N(y; η, σ²)."""
         return norm.logpdf(y, eta, jnp.sqrt(self.variance))
-
-    def log_density(self, seen: Seen, eta: Float[Array, "..."]) -> Float[Array, "..."]:
-        """log N(y; η, noise)."""
-        return norm.logpdf(seen.y, eta, jnp.sqrt(self.noise(seen.scale, seen.known)))
-
-    def expected_log_prob(self, seen: Seen, a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, "..."]:
-        """log N(y; a, noise) - b / (2 noise)."""
-        noise = self.noise(seen.scale, seen.known)
-        return norm.logpdf(seen.y, a, jnp.sqrt(noise)) - 0.5 * b / noise
 
     def log_smoothed(
         self, y: Float[Array, "..."], mean: Float[Array, "..."], variance: Float[Array, "..."]

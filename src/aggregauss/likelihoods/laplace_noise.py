@@ -29,6 +29,7 @@ class LaplaceNoise(Likelihood):
 
     scale: Float[Array, "..."] = parameter()
     variance: Float[Array, ""] = parameter(role="noise")
+    takes_noise = True
 
     def __init__(self, scale: Any, variance: Any = None):
         self._declare(scale=scale if isinstance(scale, Param) else fixed(scale), variance=variance)

@@ -5,7 +5,7 @@ A likelihood with a link g sees η = g(f). Schemes ask for
     E log p(y | g(v)),  v ~ N(a, b²)               variational inference; Gauss-Hermite unless a formula is known
     log ∫ p(y | f) N(f; m, v) df                    expectation propagation, whose moments are its derivatives in m
 
-`Seen` carries what is known of the observations: their values, numbers of trials, and known noise.
+`Seen` carries what is known of the observations: their values, numbers of trials or individuals, and known noise.
 """
 
 import abc
@@ -29,9 +29,11 @@ class Seen(NamedTuple):
     """Observations as a likelihood sees them."""
 
     y: Float[Array, " n"]
-    size: Float[Array, " n"]  # numbers of trials; one where there are none
+    size: Float[Array, " n"]  # numbers of trials, or of individuals that a summary is of; one where there are none
     known: Float[Array, " n"]  # variance of known normal noise
     scale: Float[Array, " n"]  # Σ w² over the individuals of the support
+    free: Float[Array, " n"] | float = 0.0  # degrees of freedom of the scatter within a summary; zero if not known
+    square: Float[Array, " n"] | float = 0.0  # squared deviations of its individuals from their mean, summed
 
 
 class Likelihood(Parametric):
@@ -40,6 +42,7 @@ class Likelihood(Parametric):
     link: str = eqx.field(static=True)
     links: ClassVar[tuple[str, ...]] = ("identity",)  # the first is the default
     counts_trials: ClassVar[bool] = False  # whether `counts` in `fit` is a number of trials
+    takes_noise: ClassVar[bool] = False  # whether `noise_variance` in `fit` has a meaning
 
     @property
     def functions(self) -> int:
@@ -87,11 +90,33 @@ class Likelihood(Parametric):
         """Variance of a count whose mean, all effects included, is η."""
         raise TypeError(f"dispersion: known for counts, but the likelihood is {type(self).__name__}.")
 
+    def noise_share(self, seen: Seen) -> Values:
+        """What the learned noise variance of each observation is multiplied by."""
+        return jnp.ones_like(seen.y)
+
+    def typical_noise(self, seen: Seen, residual: np.ndarray) -> float:
+        """Where the search for the noise variance starts: a tenth of what scatters."""
+        share = np.asarray(self.noise_share(seen))
+        return 0.1 * (float(np.var(residual / np.sqrt(share))) or float(np.mean(seen.y**2 / share)) or 1.0)
+
+    def statistic(self, y: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
+        """The observations as this likelihood works with them."""
+        return y
+
+    def check_variances(self, y: np.ndarray, counts: np.ndarray | None, variances: np.ndarray | None) -> None:
+        """A sentence if variances within summaries were given and make no sense."""
+        if variances is not None:
+            raise ValueError(
+                f'fit: "variances" are those within summaries, for SampleQuasi, but the likelihood is '
+                f'{type(self).__name__}. Give known noise as "noise_variance".'
+            )
+
     def check(self, y: np.ndarray, counts: np.ndarray | None, is_mean: bool) -> None:
         """A sentence if the likelihood cannot have produced `y`."""
         if counts is not None and not self.counts_trials:
             raise ValueError(
-                f'fit: "counts" is for binomial observations, but the likelihood is {type(self).__name__}.'
+                f'fit: "counts" is for binomial observations and for SampleQuasi, but the likelihood is '
+                f"{type(self).__name__}."
             )
 
     def _refuse(self, y: np.ndarray, bad: np.ndarray, wanted: str, remedy: str) -> None:

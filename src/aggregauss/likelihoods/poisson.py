@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from aggregauss.likelihoods.likelihood import Likelihood, Seen, Values, log_factorial, safe_log, whole
+from aggregauss.likelihoods.links import expectation_at_once
 from aggregauss.likelihoods.sums import Sums
 from aggregauss.marginals import Marginals, observed
 from aggregauss.parameters import fixed, parameter
@@ -55,7 +56,7 @@ class Poisson(Likelihood):
     def expected_log_prob(self, seen: Seen, a: Values, b: Values) -> Values:
         """y E log g - E g - log y!."""
         if self.region_effect:
-            return super().expected_log_prob(seen, a, b)
+            return expectation_at_once(lambda v: self.log_density(seen, self.g.forward(v)), a, b)
         return seen.y * self.g.log_mean(a, b) - self.g.mean(a, b) - log_factorial(seen.y)
 
     def jensen(self, seen: Seen, sums: Sums) -> Values:
@@ -94,10 +95,11 @@ def _mixed(y: Values, eta: Values, s: Values) -> Values:
     start = (jnp.log(y + 0.5) - fixed_log_eta) * (y + 0.5) / (y + 0.5 + fixed_precision)
     mode = jax.lax.stop_gradient(jax.lax.fori_loop(0, MODE_STEPS, newton, start))
     width = jax.lax.stop_gradient(1.0 / jnp.sqrt(jnp.exp(fixed_log_eta + mode) + fixed_precision))
-    terms = []
-    for node, weight in zip(NODES, WEIGHTS):
-        v = mode + width * float(node)
-        density = y * (log_eta + v) - jnp.exp(log_eta + v) - 0.5 * precision * v**2
-        terms.append(density + float(np.log(weight) + 0.5 * node**2))
-    inside = jax.scipy.special.logsumexp(jnp.stack(terms), axis=0)
+    column = (-1,) + (1,) * log_eta.ndim  # an axis of their own: one term for each would take long to compile
+    nodes = jnp.asarray(NODES, log_eta.dtype).reshape(column)
+    weights = jnp.asarray(np.log(WEIGHTS) + 0.5 * NODES**2, log_eta.dtype).reshape(column)
+    v = mode[None] + width[None] * nodes
+    y_each, log_each = (jnp.broadcast_to(x, log_eta.shape)[None] for x in (y, log_eta))
+    density = y_each * (log_each + v) - jnp.exp(log_each + v) - 0.5 * precision * v**2
+    inside = jax.scipy.special.logsumexp(density + weights, axis=0)
     return inside + jnp.log(width) - 0.5 * jnp.log(2 * jnp.pi * s**2) - log_factorial(y)

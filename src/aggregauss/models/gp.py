@@ -21,7 +21,7 @@ from aggregauss.kernels.scales import warn_of_scales
 from aggregauss.latent.constraints import NonNegative
 from aggregauss.latent.effects import LinearEffects
 from aggregauss.latent.means import Mean, Zero
-from aggregauss.likelihoods import Gaussian, LaplaceNoise, Likelihood
+from aggregauss.likelihoods import Conjugate, Gaussian, LaplaceNoise, Likelihood
 from aggregauss.parameters import Parametric
 from aggregauss.supports.standardise import Standardiser, standardiser
 from aggregauss.supports.support import Support
@@ -84,6 +84,7 @@ class GP(Parametric):
         noise_variance: Any = None,
         *,
         counts: Any = None,
+        variances: Any = None,
         inference: Exact | EP | SVI | Collapsed | None = None,
         standardise: bool | Sequence[int] = False,
         seed: int = 0,
@@ -92,16 +93,19 @@ class GP(Parametric):
         """The posterior given observations `y` of the supports; the model itself is left unchanged.
 
         `noise_variance`, one number or one for each observation, is known noise beside what a Gaussian likelihood
-        learns; `counts` are the numbers of trials of binomial observations. `standardise=True` brings all covariates to
-        mean zero and standard deviation one first (lengthscales are then in standard deviations), a list of columns
-        only these; the posterior does the same to whatever is predicted. `inference` defaults to `Exact()` under
-        Gaussian noise, to `EP()` for a constraint or Laplace noise, and to `SVI()` otherwise.
+        learns. `counts` are the numbers of trials of binomial observations, or of the individuals that each `y`
+        summarises under a `SampleQuasi` likelihood; `variances` are those within the summaries, with divisor n.
+
+        `standardise=True` brings all covariates to mean zero and standard deviation one first (lengthscales are then in
+        standard deviations), a list of columns only these; the posterior does the same to whatever is predicted.
+        `inference` defaults to `Exact()` under Gaussian noise and for summaries, to `EP()` for a constraint or Laplace
+        noise, and to `SVI()` otherwise.
         """
-        observations = observe(support, y, noise_variance, counts)
+        observations = observe(support, y, noise_variance, counts, variances)
         if self.kernel is not None:
             self.kernel.check_dim(support.dim)
         self.mean.check_dim(support.dim)
-        check_task(observations, self.likelihood, self.aggregation)
+        observations = taken_by(self.likelihood, observations, self.aggregation)
         scaler = _scaler(support, standardise)
         scheme = a_scheme(inference) or self._default()
         if scaler is not None:
@@ -125,15 +129,21 @@ class GP(Parametric):
 
     def noise(self, data: Data) -> Float[Array, " n"]:
         """Variance of each observation under Gaussian noise."""
-        assert isinstance(self.likelihood, Gaussian)
-        return self.likelihood.noise(data.scale, data.noise_variance)
+        assert isinstance(self.likelihood, Conjugate)
+        return self.likelihood.noise(data.seen)
+
+    def within(self, data: Data) -> Float[Array, " n"]:
+        """What the scatter within summaries adds to the log evidence."""
+        assert isinstance(self.likelihood, Conjugate)
+        return self.likelihood.within(data.seen)
 
     def inducing(self, wanted: Any, support: Support, seed: int) -> Support | None:
         """Supports of the inducing variables; none where there is no kernel."""
         return None if self.kernel is None else landmarks(wanted, support, seed)
 
     def _default(self) -> Exact | EP | SVI:
-        if isinstance(self.likelihood, Gaussian) and self.constraint is None:
+        as_it_is = self.aggregation == "latent" or self.likelihood.link == "identity"
+        if isinstance(self.likelihood, Conjugate) and self.constraint is None and as_it_is:
             return Exact()
         return EP() if self.constraint is not None or isinstance(self.likelihood, LaplaceNoise) else SVI()
 
@@ -157,20 +167,23 @@ def a_scheme(inference: Any) -> Any:
     return inference
 
 
-def check_task(observations: Observations, likelihood: Likelihood, aggregation: str) -> None:
-    """A sentence if the likelihood cannot have produced the observations."""
+def taken_by(likelihood: Likelihood, observations: Observations, aggregation: str) -> Observations:
+    """The observations as the likelihood works with them, or a sentence if it cannot have produced them."""
     support = observations.support
     is_mean = support.measure == "mean" or bool(np.allclose(support.mass, 1.0))
-    likelihood.check(observations.y, observations.counts, is_mean)
+    y, counts = observations.y, observations.counts
+    likelihood.check(y, counts, is_mean)
+    likelihood.check_variances(y, counts, observations.variances)
     if likelihood.link != "identity" and aggregation == "latent" and not is_mean:
         raise ValueError(
             f'fit: with aggregation="latent" the {likelihood.link} link is put on the integral of the function, '
             'which for totals grows with their mass. Use aggregation="response", or supports with measure="mean".'
         )
-    if not isinstance(likelihood, Gaussian | LaplaceNoise) and observations.noise_variance.any():
+    if not likelihood.takes_noise and observations.noise_variance.any():
         raise ValueError(
             f'fit: "noise_variance" is for Gaussian noise, but the likelihood is {type(likelihood).__name__}.'
         )
+    return dataclasses.replace(observations, y=likelihood.statistic(y, counts))
 
 
 def _of_type(value: Any, kind: type, name: str, wanted: str) -> Any:

@@ -21,7 +21,7 @@ from aggregauss.supports.support import Support
 if TYPE_CHECKING:
     import pandas as pd
 
-    from aggregauss.models.multi_task import MultiTaskGP
+    from aggregauss.models.several_tasks import SeveralTasks
 
 
 @storable
@@ -32,7 +32,7 @@ class MultiTaskPosterior:
     joint: Posterior
 
     @property
-    def model(self) -> "MultiTaskGP":
+    def model(self) -> "SeveralTasks":
         """The fitted model."""
         return self.joint.model
 
@@ -50,15 +50,14 @@ class MultiTaskPosterior:
         self, supports: Mapping[str, Support], kind: Kind | None = None, *, counts: Mapping[str, Any] | None = None
     ) -> dict[str, Prediction]:
         """Predictions for each task that is named, over any supports; `kind` and `counts` as in `Posterior.predict`."""
-        if not isinstance(supports, Mapping):
-            raise TypeError("predict: give a dictionary {task: supports}.")
-        self.model._name_tasks(supports, "predict")
         trials = counts or {}
+        for given, name in ((supports, "supports"), (trials, "counts")):
+            self.model._name_tasks(given, "predict", name)
         return {task: self._predict(task, support, kind, trials.get(task)) for task, support in supports.items()}
 
     def functions(self, supports: Mapping[str, Support]) -> dict[str, tuple[Prediction, ...]]:
         """Every latent function of the tasks that are named, such as a mean and a log variance."""
-        self.model._name_tasks(supports, "functions")
+        self.model._name_tasks(supports, "functions", "supports")
         return {
             task: tuple(self._of_channel(task, c, support, "latent", None) for c in self.model.channels[task])
             for task, support in supports.items()
@@ -136,7 +135,8 @@ class MultiTaskPosterior:
         write(path, self)
 
 
-def _correlation(model: "MultiTaskGP") -> np.ndarray:
+def _correlation(model: "SeveralTasks") -> np.ndarray:
     total = sum(model.coregionalisation)
     sd = np.sqrt(np.diag(total))
-    return total / np.outer(sd, sd)
+    with np.errstate(invalid="ignore"):  # a task that takes no part has none
+        return total / np.outer(sd, sd)

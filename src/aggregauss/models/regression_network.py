@@ -11,8 +11,8 @@ from aggregauss.inference.svi import SVI
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.latent.coregionalisation import Coregionalised, Mixing
 from aggregauss.likelihoods import JointLikelihood, Likelihood
-from aggregauss.models.multi_task import MultiTaskGP, TaskView
 from aggregauss.models.multi_task_posterior import MultiTaskPosterior
+from aggregauss.models.several_tasks import SeveralTasks, TaskView
 from aggregauss.parameters import param, parameters
 from aggregauss.supports.nodes import at_nodes
 from aggregauss.supports.support import Support
@@ -20,7 +20,7 @@ from aggregauss.supports.support import Support
 START = 0.2  # variance of the variation, relative to the weights
 
 
-class RegressionNetwork(MultiTaskGP):
+class RegressionNetwork(SeveralTasks):
     """f_t(x) = level_t + Σ_r W_tr(x) u_r(x): tasks that share functions in shares that vary (a GP regression network).
 
     W_tr(x) = w_tr + ‖w_t‖ g_tr(x), where every g_tr is a function with the kernel `varying`, whose variance is thus
@@ -39,7 +39,7 @@ class RegressionNetwork(MultiTaskGP):
     varying: Kernel
 
     def __init__(self, latents: Any, likelihoods: Mapping[str, Likelihood], *, varying: Any, rank: Any = 1):
-        super().__init__(latents, likelihoods, rank=rank)
+        self._set(latents, likelihoods, rank, "latent")
         if not isinstance(varying, Kernel):
             raise TypeError(f'RegressionNetwork: "varying" must be a kernel, but got {type(varying).__name__}.')
         for task, likelihood in likelihoods.items():
@@ -78,6 +78,7 @@ class RegressionNetwork(MultiTaskGP):
         noise_variance: Mapping[str, Any] | None = None,
         *,
         counts: Mapping[str, Any] | None = None,
+        variances: Mapping[str, Any] | None = None,
         inference: Any = None,
         seed: int = 0,
         progress: bool = True,
@@ -86,16 +87,19 @@ class RegressionNetwork(MultiTaskGP):
         scheme = SVI() if inference is None else inference
         if not isinstance(scheme, SVI):
             raise TypeError("RegressionNetwork: products of functions are not Gaussian. Use inference=SVI().")
-        return super().fit(data, noise_variance, counts=counts, inference=scheme, seed=seed, progress=progress)
+        return self._fit(data, noise_variance, counts, variances, scheme, seed, progress)
 
 
 class NetworkView(TaskView):
     """One task of a network, as inference and predictions see it."""
 
-    varies = True
+    def __init__(self, joint: SeveralTasks, number: int):
+        self.joint, self.number, self.marks = joint, number, ()
 
-    def __init__(self, joint: MultiTaskGP, number: int):
-        super().__init__(joint, number)
+    @property
+    def varies(self) -> bool:
+        """It does."""
+        return True
 
     @property
     def weights(self) -> Float[Array, " functions"]:

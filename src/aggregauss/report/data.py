@@ -1,6 +1,7 @@
 """What the page shows: plain records in which everything is computed already."""
 
 import dataclasses
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -17,6 +18,8 @@ COLUMNS = ("label", "observed", "fitted", "lower", "upper", "population", "rate"
 @dataclasses.dataclass(frozen=True, eq=False)
 class Layer:
     """One surface: a value for each pixel, the northernmost row first, NaN where there is none.
+
+    The colours of a "probability" run from 0 to 1, those of a "diverging" layer are centred on 0.
 
     >>> Layer("mean", np.array([[0.1, 0.2], [np.nan, 0.3]]), "cases per person", "log", "The expected rate.").name
     'mean'
@@ -65,10 +68,10 @@ class ReportData:
     """All that the page shows.
 
     `bounds` are west, south, east and north of the grid that the layers share: degrees when `geographic`, else metres.
-    `regions` is a GeoJSON FeatureCollection in the same coordinates whose properties hold `label`. The rows of `table` are
-    the regions: label, observed, fitted, lower, upper, population, and rate in the unit of the first layer; a column
-    `fitted_rate` becomes a map too, and further columns are shown in the table. `calibration` holds `level`, `inside` (the
-    share of regions inside intervals of that level) and perhaps `kind`.
+    `regions` is a GeoJSON FeatureCollection in the same coordinates whose properties hold `label`. The rows of `table`
+    are the regions: label, observed, fitted, lower, upper, population, and rate in the unit of the first layer; a
+    column `fitted_rate` becomes a map too, and further columns are shown in the table. `calibration` holds `level`,
+    `inside` (the share of regions inside intervals of that level) and perhaps `kind`.
     """
 
     title: str
@@ -91,10 +94,10 @@ class ReportData:
         _same_grid(self.layers)
         _columns(self.table, COLUMNS, "table")
         _columns(self.calibration, ("level", "inside"), "calibration")
-        repeated = self.table["label"][self.table["label"].duplicated()]
-        if len(repeated):
+        repeated = [label for label, count in Counter(self.table["label"]).items() if count > 1]
+        if repeated:
             raise ValueError(
-                f'ReportData: each row of "table" needs a "label" of its own, but "{repeated.iloc[0]}" is there twice.'
+                f'ReportData: each row of "table" needs a "label" of its own, but "{repeated[0]}" is there twice.'
             )
         west, south, east, north = self.bounds
         if not (west < east and south < north):

@@ -8,7 +8,7 @@ STEPS = 16384  # along the longer side of the map; finer than any screen, also a
 
 
 def outlines(regions: dict, bounds: tuple[float, float, float, float]) -> dict[str, Any]:
-    """Rings of every region; a corner is (west + unit * column, north - unit * row), each given as a step from the last.
+    """Rings of every region. A corner is (west + unit * column, north - unit * row), given as its step from the last.
 
     >>> square = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}
     >>> feature = {"type": "Feature", "properties": {"label": "a"}, "geometry": square}
@@ -41,9 +41,6 @@ def _rings(geometry: dict | None) -> list:
 def _steps(ring: Any, west: float, north: float, unit: float) -> list[int]:
     corners = np.asarray([corner[:2] for corner in ring], np.float64)
     whole = np.rint((corners - [west, north]) / [unit, -unit]).astype(np.int64)
-    steps = np.diff(whole, axis=0, prepend=np.zeros((1, 2), np.int64))
-    steps = steps[:-1]  # the page closes a ring by itself
-    moved = steps.any(axis=1)
-    moved[:1] = True
-    steps = steps[moved]
+    steps = np.diff(whole[:-1], axis=0)  # the page closes a ring by itself
+    steps = np.concatenate([whole[:1], steps[steps.any(axis=1)]])
     return steps.reshape(-1).tolist() if len(steps) > 2 else []

@@ -36,7 +36,7 @@ def page(data: ReportData) -> str:
     script = '"use strict";\n{\n' + "\n".join(_template(f"{name}.js") for name in SCRIPTS) + "}\n"
     parts = {
         "title": html.escape(data.title),
-        "policy": f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "policy": f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'",
         "style": style,
         "data": script_safe(payload(data)),

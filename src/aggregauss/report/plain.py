@@ -1,5 +1,6 @@
 """Values as JSON knows them: no NaN, no arrays, no paths, and text that cannot end the element that holds it."""
 
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -11,23 +12,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@functools.singledispatch
 def plain(value: Any) -> Any:
-    """`value` made of dicts, lists, text, numbers and None.
+    """`value` made of dicts, lists, text, numbers and None; what JSON does not know becomes text.
 
     >>> plain({"a": np.array([1.0, np.nan]), 2: (np.int64(3), True)})
     {'a': [1.0, None], '2': [3, True]}
     """
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int):
-        return value
     return str(value)
+
+
+plain.register(str | int | None, lambda value: value)
+plain.register(float, lambda value: value if math.isfinite(value) else None)
+plain.register(np.ndarray | np.generic, lambda value: plain(value.tolist()))
+plain.register(list | tuple | set | frozenset, lambda value: [plain(item) for item in value])
+plain.register(Mapping, lambda value: {str(key): plain(item) for key, item in value.items()})
 
 
 def frame(table: "pd.DataFrame") -> dict[str, Any]:

@@ -68,4 +68,4 @@ def encode(layer: Layer) -> dict[str, Any]:
 def _text(codes: np.ndarray) -> str:
     differences = np.diff(codes, axis=1, prepend=np.uint16(0)).astype("<u2")
     planes = differences.reshape(-1).view(np.uint8).reshape(-1, 2).T
-    return base64.b64encode(gzip.compress(planes.tobytes(), 9, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(planes.tobytes(), 6, mtime=0)).decode()

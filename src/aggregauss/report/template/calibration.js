@@ -6,7 +6,7 @@ function makeCalibration({ columns, rows }) {
   const kinds = [...new Set(rows.map((row) => (kind < 0 ? "all regions" : row[kind])))];
   const axis = { domain: [0, 1], format: (value) => `${Math.round(value * 100)}%` };
   const chart = makeChart({
-    title: "Coverage of the intervals", height: 400,
+    title: "Coverage of the intervals", height: ROOM * 0.8,
     x: { ...axis, label: "Level of the interval" }, y: { ...axis, label: "Regions inside their interval" },
   });
   chart.inside.append(s("path", { class: "even", d: chart.path([0, 1], [0, 1]) }));

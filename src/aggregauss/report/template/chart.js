@@ -1,15 +1,18 @@
 // A small chart in SVG: axes, grid lines, labels. What is drawn inside is up to the caller.
 
-function makeChart({ title, x, y, width = 460, height = 340, ticks = 5 }) {
-  const [left, right, top, bottom] = [58, width - 12, 12, height - 44];
-  const X = makeScale({ ...x, range: [left, right] });
+const ROOM = Math.max(300, Math.min(520, innerWidth - 70)); // so that text keeps its size on a narrow screen
+
+function makeChart({ title, x, y, width = ROOM, height, ticks = 5 }) {
+  const [right, top, bottom] = [width - 20, 12, height - 46];
   const Y = makeScale({ ...y, range: [bottom, top] });
+  const longest = Math.max(...Y.ticks(ticks).map((value) => (y.format ?? show)(value).length));
+  const left = 32 + 7.2 * longest;
+  const X = makeScale({ ...x, range: [left, right] });
   const inside = s("g", { class: "inside" });
-  const text = x.format ?? show;
   const svg = s("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title },
     X.ticks(ticks).map((value) => s("g", { class: "tick" },
       s("line", { x1: X(value), x2: X(value), y1: top, y2: bottom }),
-      s("text", { x: X(value), y: bottom + 17, "text-anchor": "middle" }, text(value)))),
+      s("text", { x: X(value), y: bottom + 17, "text-anchor": "middle" }, (x.format ?? show)(value)))),
     Y.ticks(ticks).map((value) => s("g", { class: "tick" },
       s("line", { x1: left, x2: right, y1: Y(value), y2: Y(value) }),
       s("text", { x: left - 7, y: Y(value) + 4, "text-anchor": "end" }, (y.format ?? show)(value)))),

@@ -1,10 +1,12 @@
-// Perceptually uniform colour maps (viridis, magma, cividis: equal steps look equal, also to colour-blind readers) and a
-// diverging one with a grey middle, as 17 colours each and linear between them.
+// Perceptually uniform colour maps: along each, lightness changes evenly, so that equal steps look equal, also to
+// colour-blind readers (magma without its black end; blues and greens made in Oklab; a diverging one with a grey middle).
+// Each is 17 colours and linear between them. What stands out from the background is read as more: on a light page high
+// values are dark, on a dark page they are bright.
 
 const STOPS = {
-  log: "440154 48186a 472d7b 424086 3b528b 33638d 2c728e 26828e 21918c 1fa088 28ae80 3fbc73 5ec962 84d44b addc30 d8e219 fde725",
-  sequential: "000004 0a0822 1d1147 36106b 51127c 6a1c81 832681 9c2e7f b73779 d0416f e75263 f56b5c fc8961 fea772 fec488 fde2a3 fcfdbf",
-  probability: "00224e 002e6a 1a386f 32436d 434e6c 535a6d 61656f 6f7073 7d7c78 8c8878 9b9476 aba072 bcae6c cdbb63 dec958 f0d846 fee838",
+  log: "1a1042 2f1163 471078 5d177f 752181 8b2981 a1307e b83779 cf4070 e34e65 f2625d f97b5d fd9668 feb078 feca8d fde3a5 fcfdbf",
+  sequential: "212341 272d56 2a386b 2b457f 295392 2561a3 2070b2 1a80bf 1c90ca 28a0d2 3cafd9 54bedf 6ecce3 8ad9e8 a8e5ec c5f0f2 e3fbfa",
+  probability: "002d2d 013a37 044740 015548 06634f 057154 068156 1f8f57 439b5b 5fa761 7ab269 93bd76 abc885 c1d399 d5deaf e7eac9 f7f6e4",
   diverging: "3b4cc0 4e68d8 6282ea 779af7 8db0fe a3c2fe b9d0f9 ccd9ed dddcdc ecd3c5 f5c4ac f7b093 f4987a eb7d62 dd5f4b ca3b37 b40426",
 };
 
@@ -18,6 +20,9 @@ function palette(kind) {
   });
 }
 
-const PALETTES = Object.fromEntries(Object.keys(STOPS).map((kind) => [kind, palette(kind)]));
+const UPWARD = Object.fromEntries(Object.keys(STOPS).map((kind) => [kind, palette(kind)]));
+const DOWNWARD = Object.fromEntries(Object.entries(UPWARD).map(([kind, colours]) => [kind, [...colours].reverse()]));
+const night = matchMedia("(prefers-color-scheme: dark)");
+const coloursFor = (kind) => (night.matches || kind === "diverging" ? UPWARD : DOWNWARD)[kind];
 const shade = (fraction) => Math.max(0, Math.min(255, Math.round(fraction * 255)));
 const rgb = ([red, green, blue]) => `rgb(${red} ${green} ${blue})`;

@@ -26,4 +26,9 @@ function fill(id, ...children) {
   }
 }
 
+function sideBySide(...figures) {
+  const present = figures.filter((figure) => figure != null);
+  return present.length ? h("div", { class: "pair" }, present) : null;
+}
+
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -22,13 +22,14 @@ function surface(packed, grid, world) {
 
   let drawn = null;
   function picture(scale) {
-    if (drawn && drawn.key === String(scale.domain)) return drawn.canvas;
+    const key = `${scale.domain} ${night.matches}`;
+    if (drawn?.key === key) return drawn.canvas;
     const canvas = h("canvas", { width: grid.columns, height: grid.rows });
     const image = new ImageData(grid.columns, grid.rows);
     const colours = coloursOfCodes(value, scale, layer.scale);
     new Uint32Array(image.data.buffer).set(Uint32Array.from(codes, (code) => colours[code]));
     canvas.getContext("2d").putImageData(image, 0, 0);
-    drawn = { key: String(scale.domain), canvas };
+    drawn = { key, canvas };
     return canvas;
   }
   layer.paint = (context, scale, pixelsPerUnit) => {
@@ -42,26 +43,29 @@ function surface(packed, grid, world) {
 
 // One colour for each of the 65,536 codes, as the machine holds a pixel; none for code 0.
 function coloursOfCodes(value, scale, kind) {
+  const shades = coloursFor(kind);
   const colours = new Uint32Array(65536);
   const bytes = new Uint8Array(colours.buffer);
   for (let code = 1; code < 65536; code++) {
-    bytes.set(PALETTES[kind][shade(scale(value(code)))], code * 4);
+    bytes.set(shades[shade(scale(value(code)))], code * 4);
     bytes[code * 4 + 3] = 255;
   }
   return colours;
 }
 
 function perRegion(column, name, about, regions, { unit, scale }) {
-  const values = regions.map((region) => region.get(column));
-  const extent = spread(values, { log: scale === "log", margin: 0 });
   const drawn = regions.filter((region) => region.path && region.get(column) != null);
+  const all = drawn.map((region) => region.get(column)).sort((a, b) => a - b);
+  const values = scale === "log" ? all.filter((value) => value > 0) : all;
+  const rank = (share) => values[Math.round(share * (values.length - 1))];
   return {
-    name, about, unit, scale, extent, range: extent, surface: false,
+    name, about, unit, scale, range: [rank(0.01), rank(0.99)], extent: [all[0], all[all.length - 1]], surface: false,
     ready: Promise.resolve(),
     at: (u, v) => regionAt(regions, u, v)?.get(column) ?? null,
     paint(context, colourScale) {
+      const shades = coloursFor(scale);
       for (const region of drawn) {
-        context.fillStyle = rgb(PALETTES[scale][shade(colourScale(region.get(column)))]);
+        context.fillStyle = rgb(shades[shade(colourScale(region.get(column)))]);
         context.fill(region.path, "evenodd");
       }
     },
@@ -73,7 +77,7 @@ function readLayers(data, regions, world) {
   const rates = { unit: data.layers[0]?.unit ?? "", scale: data.layers[0]?.scale ?? "log" };
   const has = (column) => regions.some((region) => region.path && region.get(column) != null);
   const observed = has("rate") && perRegion("rate", "Observed rate of each region",
-    "What was reported: one number for each region, spread over its people.", regions, rates);
+    "What was reported: one number for each region.", regions, rates);
   const fitted = has("fitted_rate") && perRegion("fitted_rate", "Fitted rate of each region",
     "What the model gives for each region as a whole.", regions, rates);
   return [observed, fitted, ...surfaces].filter(Boolean);

@@ -1,7 +1,8 @@
 // The key to the colours, with a mark at the value under the pointer.
 
 function makeLegend() {
-  const ramp = h("canvas", { class: "ramp", width: 256, height: 1, "aria-hidden": "true" });
+  const ramp = h("canvas", { class: "ramp", width: 256, height: 1, "aria-hidden": "true",
+    title: "A pointed end: some values lie beyond it and have the colour of the end." });
   const mark = h("span", { class: "mark", hidden: true });
   const ticks = h("div", { class: "ticks" });
   const unit = h("span", { class: "unit" });
@@ -10,14 +11,14 @@ function makeLegend() {
 
   function draw(layer, colours) {
     scale = colours;
+    mark.hidden = true;
     const context = ramp.getContext("2d");
-    PALETTES[layer.scale].forEach((colour, i) => {
+    coloursFor(layer.scale).forEach((colour, i) => {
       context.fillStyle = rgb(colour);
       context.fillRect(i, 0, 1, 1);
     });
-    const [low, high] = scale.domain;
-    ramp.classList.toggle("under", layer.extent[0] < low * (1 - 1e-9 * Math.sign(low)));
-    ramp.classList.toggle("over", layer.extent[1] > high * (1 + 1e-9 * Math.sign(high)));
+    ramp.classList.toggle("under", scale(layer.extent[0]) < -1e-6);
+    ramp.classList.toggle("over", scale(layer.extent[1]) > 1 + 1e-6);
     ticks.replaceChildren(...scale.ticks(5).map((value) => {
       const tick = h("span", {}, layer.scale === "probability" ? percent(value) : show(value));
       tick.style.left = `${scale(value) * 100}%`;

@@ -3,6 +3,9 @@
 const facts = (pairs) => h("dl", { class: "facts" }, pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 const items = (sentences) => (sentences.length ? h("ul", {}, sentences.map((sentence) => h("li", {}, sentence))) : null);
 
+const makeParameters = (table) => (table.rows.length ? h("figure", {}, h("figcaption", {}, h("h3", {}, "Parameters"),
+  h("p", {}, "What the search found.")), plainTable(table)) : null);
+
 function tree(value) {
   if (value === null || typeof value !== "object") return h("span", { class: "leaf" }, value === null ? "–" : String(value));
   if (Array.isArray(value) && value.every((item) => item === null || typeof item !== "object")) {

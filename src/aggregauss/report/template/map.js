@@ -15,11 +15,11 @@ function makeMap({ world, view, regions, layers, shared, first }) {
   const about = h("p", { class: "about" });
   const live = h("p", { class: "listen", "aria-live": "polite" });
   const stage = h("div", { class: "stage" }, canvas, buttons, bar.node);
-  stage.style.aspectRatio = `${world.width} / ${world.height}`;
+  stage.style.aspectRatio = `${view.width} / ${view.height}`;
   map.node = h("figure", { class: "mapbox" }, h("label", {}, h("span", { class: "listen" }, "Layer"), select), stage, legend.node, about, live);
 
-  // Pixels of the screen in one unit of the world; the whole world fits at zoom 1.
-  const density = () => 0.96 * Math.min(canvas.clientWidth / world.width, canvas.clientHeight / world.height) * view.zoom;
+  // Pixels of the screen in one unit of the world.
+  const density = () => 0.94 * Math.min(canvas.clientWidth / view.width, canvas.clientHeight / view.height) * view.zoom;
   const toWorld = (x, y) => [view.u + (x - canvas.clientWidth / 2) / density(), view.v + (y - canvas.clientHeight / 2) / density()];
 
   map.choose = async (layer) => {
@@ -63,11 +63,11 @@ function makeMap({ world, view, regions, layers, shared, first }) {
     context.setTransform(k * ratio, 0, 0, k * ratio, (width / 2 - view.u * k) * ratio, (height / 2 - view.v * k) * ratio);
     context.lineJoin = "round";
     map.layer.paint(context, map.scale, k * ratio);
-    if (shared.outlines) for (const { path } of regions) if (path) stroke(context, path, k, 0.7, css("--outline"));
-    for (const [region, colour] of [[selection.pointed, css("--ink")], [selection.picked, css("--pick")]]) {
+    if (shared.outlines) stroke(context, shared.borders, k, 0.7, css("--outline"));
+    for (const [region, colour, width] of [[selection.pointed, css("--ink"), 2], [selection.picked, css("--pick"), 3]]) {
       if (!region?.path) continue;
-      stroke(context, region.path, k, 4.5, css("--map"));
-      stroke(context, region.path, k, 2.2, colour);
+      stroke(context, region.path, k, width + 3, css("--map"));
+      stroke(context, region.path, k, width, colour);
     }
     if (shared.cursor && shared.cursor.from !== map) cross(context, shared.cursor.u, shared.cursor.v, k);
     bar.draw(k);

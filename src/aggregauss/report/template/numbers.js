@@ -1,12 +1,14 @@
 // Numbers as people write them.
 
+const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const THREE_DIGITS = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+
 function show(value) {
   if (value == null || Number.isNaN(value)) return "–";
   if (typeof value !== "number") return String(value);
   const size = Math.abs(value);
   if (size >= 1e9 || (size > 0 && size < 1e-4)) return value.toExponential(2).replace("e+", "e");
-  if (size >= 1000) return value.toLocaleString("en", { maximumFractionDigits: 0 });
-  return value.toLocaleString("en", { maximumSignificantDigits: 3 });
+  return (size >= 1000 ? WHOLE : THREE_DIGITS).format(value);
 }
 
 const interval = (lower, upper) => `${show(lower)} to ${show(upper)}`;

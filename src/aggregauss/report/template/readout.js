@@ -18,7 +18,7 @@ function aboutPixel(layers, shown, u, v) {
   const values = layers.filter((layer) => layer.surface).map((layer) => [layer, layer.at(u, v)]);
   if (values.every(([, value]) => value == null)) return null;
   const text = (layer, value) => layer.scale === "probability" && value != null ? percent(value) : show(value);
-  return h("section", {}, h("h4", {}, "This pixel"), rowsOf(values.map(([layer, value]) =>
+  return h("section", {}, h("h4", {}, "This pixel", shown.unit ? h("small", {}, shown.unit) : null), rowsOf(values.map(([layer, value]) =>
     [layer.name, text(layer, value), layer === shown])));
 }
 

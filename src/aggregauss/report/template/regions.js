@@ -1,6 +1,6 @@
 // The regions: rows of the table with their outlines, in units of the page's own coordinates (see view.js).
 
-function readRegions({ table, outlines, grid, geographic }, world) {
+function readRegions({ table, outlines }, world) {
   const at = Object.fromEntries(table.columns.map((name, i) => [name, i]));
   const regions = table.rows.map((row, index) => ({
     index, row, path: null, rings: [], box: null,
@@ -37,6 +37,13 @@ function shape(region, rings) {
     }
     region.path.closePath();
   }
+}
+
+// The box around all regions, or around the grid when there are no outlines.
+function around(regions, world) {
+  const boxes = regions.filter((region) => region.box).map((region) => region.box);
+  if (!boxes.length) return [0, 0, world.width, world.height];
+  return boxes.reduce((a, b) => [Math.min(a[0], b[0]), Math.min(a[1], b[1]), Math.max(a[2], b[2]), Math.max(a[3], b[3])]);
 }
 
 const regionAt = (regions, u, v) => regions.find(({ box, rings }) =>

@@ -14,7 +14,7 @@ function makeScale({ domain, range = [0, 1], log = false }) {
 function linearTicks([low, high], count) {
   const rough = (high - low) / count || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((candidate) => candidate >= rough * 0.999);
+  const step = [1, 2, 5, 10].map((m) => m * power).find((candidate) => candidate >= rough * 0.7);
   const ticks = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) ticks.push(Number((i * step).toPrecision(12)));
   return ticks;
@@ -24,7 +24,7 @@ function logTicks([low, high], count) {
   const decades = Math.log10(high / low);
   if (decades < 0.7) return linearTicks([low, high], count);
   const every = Math.max(1, Math.ceil(decades / count));
-  const factors = decades * 3 <= count ? [1, 2, 5] : decades * 2 <= count ? [1, 3] : [1];
+  const factors = decades * 3 <= count + 1 ? [1, 2, 5] : decades * 2 <= count + 2 ? [1, 3] : [1];
   const ticks = [];
   for (let p = Math.floor(Math.log10(low)); p <= Math.log10(high); p++) {
     if (p % every === 0) for (const f of factors) ticks.push(Number(`${f}e${p}`));

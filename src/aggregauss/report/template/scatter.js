@@ -14,7 +14,7 @@ function makeScatter(regions, reveal) {
   const domain = spread([...observed, ...fitted], { log });
   const edge = (value) => Math.max(domain[0], Math.min(domain[1], value));
   const { svg, inside, X, Y, path } = makeChart({
-    title: "Fitted against observed", x: { domain, log, label: "Observed" }, y: { domain, log, label: "Fitted" }, height: 400,
+    title: "Fitted against observed", x: { domain, log, label: "Observed" }, y: { domain, log, label: "Fitted" }, height: ROOM * 0.8,
   });
   inside.append(s("path", { class: "even", d: path(domain, domain) }));
   const marks = new Map();
@@ -31,20 +31,15 @@ function makeScatter(regions, reveal) {
         selection.point(null);
         tip.hide();
       },
-      click: () => {
-        selection.pick(region);
-        if (selection.picked) reveal(region);
-      },
+      click: () => pickAndReveal(region, reveal),
     }, s("line", { x1: x, x2: x, y1: low, y2: high }), s("circle", { cx: x, cy: y, r: 3.2 }), s("circle", { class: "target", cx: x, cy: y, r: 8 }));
     marks.set(region, mark);
     inside.append(mark);
   }
-  selection.listen(({ picked, pointed }) => {
-    for (const [region, mark] of marks) {
-      mark.classList.toggle("picked", region === picked);
-      mark.classList.toggle("pointed", region === pointed);
-    }
-    for (const region of [pointed, picked]) if (marks.has(region)) inside.append(marks.get(region));
+  followSelection(marks);
+  selection.listen(({ picked }) => {
+    const mark = marks.get(picked);
+    if (mark && inside.lastChild !== mark) inside.append(mark); // in front of its neighbours
   });
   const zeros = log && [...observed, ...fitted].some((value) => value <= 0) ? " Zeros are drawn at the edge." : "";
   return h("figure", {}, h("figcaption", {}, h("h3", {}, "Fitted against observed"),

@@ -1,9 +1,9 @@
 // The regions as a table: sorted by any column, filtered by name, picked by a click, saved as CSV.
 
-function plainTable({ columns, rows }, caption) {
+function plainTable({ columns, rows }) {
   const numeric = columns.map((_, i) => rows.some((row) => typeof row[i] === "number"));
   const kind = (i) => (numeric[i] ? "number" : null);
-  return h("div", { class: "scroll" }, h("table", {}, caption ? h("caption", {}, caption) : null,
+  return h("div", { class: "scroll" }, h("table", {},
     h("thead", {}, h("tr", {}, columns.map((name, i) => h("th", { scope: "col", class: kind(i) }, heading(name))))),
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((value, i) => h("td", { class: kind(i) }, show(value))))))));
 }
@@ -16,14 +16,11 @@ function csv({ columns, rows }) {
   return [columns, ...rows].map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 }
 
-function makeRegionTable(table, regions, reveal) {
+function makeRegionTable(table, regions, unit, reveal) {
   const sorting = { column: null, down: false };
   const numeric = table.columns.map((_, i) => table.rows.some((row) => typeof row[i] === "number"));
   const rowOf = new Map(regions.map((region) => [region, h("tr", {
-    click: () => {
-      selection.pick(region);
-      if (selection.picked) reveal(region);
-    },
+    click: () => pickAndReveal(region, reveal),
     pointerenter: () => selection.point(region),
     pointerleave: () => selection.point(null),
   }, region.row.map((value, i) => (i === table.columns.indexOf("label")
@@ -62,15 +59,15 @@ function makeRegionTable(table, regions, reveal) {
   const box = h("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Table of regions" },
     h("table", { class: "regions" }, h("thead", {}, h("tr", {}, heads)), body));
 
-  selection.listen(({ picked, pointed }) => {
-    for (const [region, row] of rowOf) {
-      row.classList.toggle("picked", region === picked);
-      row.classList.toggle("pointed", region === pointed);
-    }
+  followSelection(rowOf);
+  let last = null;
+  selection.listen(({ picked }) => {
+    if (picked === last) return;
+    last = picked;
     const row = rowOf.get(picked);
-    if (row?.isConnected && row !== pointedRow()) box.scrollTop = row.offsetTop - box.clientHeight / 2;
+    if (row?.isConnected && !row.matches(":hover")) box.scrollTop = row.offsetTop - box.clientHeight / 2;
   });
-  const pointedRow = () => body.querySelector("tr:hover");
   arrange();
-  return [h("div", { class: "options" }, filter, count, download), box];
+  const rates = unit ? h("p", { class: "hint" }, `Rates are in ${unit}. Click a row to find the region on the map.`) : null;
+  return [h("div", { class: "options" }, filter, count, download), rates, box];
 }

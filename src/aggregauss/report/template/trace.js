@@ -8,7 +8,7 @@ function makeTrace({ step, value }) {
   const first = known.findIndex(([, v]) => v >= domain[0] && v <= domain[1]);
   const drawn = known.slice(Math.max(0, first));
   const chart = makeChart({
-    title: "Trace of the optimisation", height: 280,
+    title: "Trace of the optimisation", height: ROOM * 0.6,
     x: { domain: [known[0][0], known[known.length - 1][0]], label: "Step" }, y: { domain, label: "Objective" },
   });
   const clamp = (v) => Math.max(domain[0], Math.min(domain[1], v));

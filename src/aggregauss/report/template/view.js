@@ -15,18 +15,19 @@ function makeWorld({ grid, geographic }) {
   return { aspect, kilometres, width, height, place };
 }
 
-// Centre and zoom, shared by the linked maps. zoom 1 shows everything.
-function makeView(world) {
-  const view = { u: 0, v: 0, zoom: 1, listeners: [] };
+// Centre and zoom, shared by the linked maps. zoom 1 shows all of `home`.
+function makeView(home) {
+  const [left, top, right, bottom] = home;
+  const view = { width: right - left, height: bottom - top, u: 0, v: 0, zoom: 1, listeners: [] };
   const changed = () => view.listeners.forEach((listener) => listener());
   const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
   view.whole = () => {
-    Object.assign(view, { u: world.width / 2, v: world.height / 2, zoom: 1 });
+    Object.assign(view, { u: (left + right) / 2, v: (top + bottom) / 2, zoom: 1 });
     changed();
   };
   view.moveBy = (du, dv) => {
-    view.u = clamp(view.u + du, 0, world.width);
-    view.v = clamp(view.v + dv, 0, world.height);
+    view.u = clamp(view.u + du, left, right);
+    view.v = clamp(view.v + dv, top, bottom);
     changed();
   };
   view.zoomAbout = (factor, u, v) => {
@@ -35,9 +36,9 @@ function makeView(world) {
     const kept = 1 - before / view.zoom;
     view.moveBy((u - view.u) * kept, (v - view.v) * kept);
   };
-  view.show = ([left, top, right, bottom]) => {
-    const zoom = 0.4 * Math.min(world.width / (right - left), world.height / (bottom - top));
-    Object.assign(view, { u: (left + right) / 2, v: (top + bottom) / 2, zoom: clamp(zoom, 1, 12) });
+  view.show = ([west, north, east, south]) => {
+    const zoom = 0.25 * Math.min(view.width / (east - west), view.height / (south - north));
+    Object.assign(view, { u: (west + east) / 2, v: (north + south) / 2, zoom: clamp(zoom, 1, 6) });
     changed();
   };
   view.whole();

@@ -1,0 +1,145 @@
+"""Breast cancer in 217 counties of the north-eastern USA: the rate of each county from those of all others.
+
+Every method sees all counties when it learns its covariance (the variogram of kriging, the hyper-parameters of ours); then
+each county is predicted from the others alone. Population is known at 5,001 points. Intervals are for the reported rate:
+to the variance of kriging, which is that of the risk, `count noise` adds rate / (2.5 population), as of the women among the
+population in five years; ours has that noise as known.
+"""
+
+import functools
+import warnings
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+from peers import arguments, folder, resumable, stopwatch
+
+import aggregauss as ag
+
+COLUMNS = ["log_score", "rmse", "coverage", "coverage_own", "failed", "negative", "seconds", "cpu_seconds"]
+PERSON_YEARS = 2.5  # of women in five years, for each person
+STEP, RANGE, NEIGHBOURS = 40_000.0, 300_001.0, 8  # m; as in pyinterpolate's own example with these data
+BELOW = 50.0  # km
+
+
+class Counties:
+    """Rates per 100,000, and people at points."""
+
+    def __init__(self, path):
+        file = path / "breast_cancer_ne_usa.gpkg"
+        self.shapes = gpd.read_file(file, layer="counties").sort_values("FIPS", ignore_index=True)
+        points = gpd.read_file(file, layer="population_points").dropna(subset="FIPS")
+        self.points = points[points.POP10 > 0].astype({"FIPS": int}).reset_index(drop=True)
+        self.rate = self.shapes.rate.to_numpy(float)
+        self.people = self.points.groupby("FIPS").POP10.sum().to_numpy(float)
+
+    @property
+    def noise(self) -> np.ndarray:
+        """Variances of rates that are counts over women-years, at the average rate."""
+        return np.average(self.rate, weights=self.people) * 1e5 / (PERSON_YEARS * self.people)
+
+    @functools.cached_property
+    def support(self):
+        """pyinterpolate's blocks and points."""
+        from pyinterpolate import Blocks, PointSupport
+
+        shapes = self.shapes[["FIPS", "rate", "geometry"]]
+        blocks = Blocks(ds=shapes, value_column_name="rate", index_column_name="FIPS", geometry_column_name="geometry")
+        points = self.points[["POP10", "geometry"]]
+        support = PointSupport(
+            points=points, ps_blocks=blocks, points_value_column="POP10", points_geometry_column="geometry", verbose=False
+        )
+        return blocks, support
+
+    def variogram(self):
+        """Of points, found from that of counties by deconvolution."""
+        from pyinterpolate import Deconvolution
+
+        blocks, support = self.support
+        found = Deconvolution(verbose=False)
+        found.fit(blocks=blocks, point_support=support, step_size=STEP, max_range=RANGE, nugget=0.0)
+        found.transform(max_iters=10)
+        return found.final_theoretical_model
+
+    def kriged(self, kind: str) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and standard deviations; NaN where kriging gave up."""
+        from pyinterpolate import area_to_area_pk, area_to_point_pk, centroid_poisson_kriging
+
+        _, support = self.support
+        model, mean, sd = self.variogram(), [], []
+        settings = {"raise_when_negative_prediction": False, "raise_when_negative_error": False}
+        for county in self.shapes.FIPS:
+            one = (model, support, county, NEIGHBOURS)
+            try:
+                if kind == "area-to-point":
+                    found = np.asarray(next(iter(area_to_point_pk(*one, **settings).values())), float)
+                    zhat, sig = found[:, 2].sum(), np.nan
+                else:
+                    predict = {"area-to-area": area_to_area_pk, "centroids": centroid_poisson_kriging}[kind]
+                    found = predict(*one, **settings)
+                    zhat, sig = found["zhat"], found["sig"]
+            except Exception:  # singular systems and negative variances: the method's own failures are counted
+                zhat = sig = np.nan
+            mean.append(float(zhat))
+            sd.append(float(sig))
+        return np.array(mean), np.array(sd)
+
+    def ours(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rates are means over the population of a Gaussian process; exact, each county left out in closed form."""
+        X = self.points[["x", "y"]].to_numpy() / 1000
+        bags = ag.Bags(X, bag=self.points.FIPS.to_numpy(), weights=self.points.POP10.to_numpy(float), measure="mean")
+        kernel = ag.Matern32(ag.param(60.0, prior=ag.RangePrior(below=BELOW)), ag.param(100.0, prior=ag.LogNormal(100.0, 1.0)))
+        model = ag.GP(kernel, ag.Gaussian(ag.param(20.0, prior=ag.LogNormal(30.0, 1.0))), mean=ag.Constant())
+        left = model.fit(bags, self.rate, self.noise, progress=False).leave_one_out()
+        return left.mean, left.std
+
+    def others(self) -> tuple[np.ndarray, np.ndarray]:
+        """The mean rate of all other counties."""
+        n = len(self.rate)
+        return (self.rate.sum() - self.rate) / (n - 1), np.full(n, self.rate.std() * np.sqrt(1 + 1 / n))
+
+
+METHODS = {
+    "mean of the others": Counties.others,
+    "pyinterpolate, centroids": lambda c: c.kriged("centroids"),
+    "pyinterpolate, area to area": lambda c: c.kriged("area-to-area"),
+    "pyinterpolate, area to point": lambda c: c.kriged("area-to-point"),
+    "aggregauss": Counties.ours,
+}
+
+
+def compute(counties: Counties, method: str) -> dict[str, str]:
+    with warnings.catch_warnings(), stopwatch() as passed:
+        warnings.simplefilter("ignore")
+        mean, sd = METHODS[method](counties)
+        took = passed()
+    y, ok, known = counties.rate, np.isfinite(mean), np.isfinite(sd)
+    filled = np.where(ok, mean, counties.rate.mean())
+    full = sd if "pyinterpolate" not in method else np.sqrt(sd**2 + counties.noise)
+    z = 1.959964
+
+    def inside(spread: np.ndarray) -> str:
+        return f"{ag.metrics.coverage(y[known], (mean - z * spread)[known], (mean + z * spread)[known]):.4f}" if known.any() else ""
+
+    score = f"{-ag.metrics.gaussian_nlpd(y[known], mean[known], full[known] ** 2):.4f}" if known.any() else ""
+    return {
+        "log_score": score,
+        "rmse": f"{ag.metrics.rmse(y, filled):.3f}",
+        "coverage": inside(full),
+        "coverage_own": inside(sd),
+        "failed": str(int((~ok).sum())),
+        "negative": str(int((mean < 0).sum())),
+        **took,
+    }
+
+
+def main() -> None:
+    options = arguments(__doc__ or "").parse_args()
+    counties = Counties(folder(options, "breast_cancer_ne_usa"))
+    keys = [(method,) for method in METHODS]
+    rows = resumable("breast_cancer", keys, ["method", *COLUMNS], functools.partial(compute, counties), options.fresh)
+    print(pd.DataFrame(rows).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()

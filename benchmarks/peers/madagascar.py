@@ -1,0 +1,192 @@
+"""Malaria in Madagascar: trained on the counts of 22 regions, scored on the 109 districts that they are made of.
+
+Every method that gives numbers without a distribution is scored as a log-normal distribution around its number, whose
+spread is its own error when it is trained on 11 pairs of neighbouring regions and scored on the 22 regions.
+"""
+
+import functools
+import warnings
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+from peers import SCORES, Found, arguments, centres, folder, log_normal, merged, of_counts, ours, resumable, scores, stopwatch
+
+import aggregauss as ag
+
+NAMES = ["elevation_z", "evi_z", "lst_mean_z"]
+BLOCK, INDUCING = 4, 150  # pixels a side that are merged for the fit; inducing points
+BELOW = 50.0  # km: a shorter range is unlikely; about a third of the diameter of a region
+POPULATED = 100.0  # people in a pixel of about 20 km² from which it counts as lived in
+
+
+class Country:
+    """Pixels, 109 districts, and their 22 regions."""
+
+    def __init__(self, path):
+        self.path = path / "madagascar_stack.tif"
+        pixels = pd.read_parquet(path / "madagascar_pixels.parquet")
+        districts = gpd.read_file(path / "madagascar_districts.gpkg").sort_values("polygon_index", ignore_index=True)
+        mean = pixels.groupby("polygon_index").lst_mean_z.transform("mean")
+        pixels["lst_mean_z"] = pixels.lst_mean_z.fillna(mean)
+        self.pixels = pixels = pixels[pixels.population > 0].reset_index(drop=True)
+        places = gpd.points_from_xy(pixels.lon, pixels.lat, crs=4326).to_crs(32738)
+        self.X = np.column_stack([pixels[NAMES], places.x / 1000, places.y / 1000])
+        self.people = pixels.population.to_numpy(float)
+        self.district = pixels.polygon_index.to_numpy() - 1
+        self.districts = districts.to_crs(32738)
+        self.region_of, self.regions = pd.factorize(districts.Name_1, sort=True)
+        self.cases = np.round(districts.cases.to_numpy())
+        self.population = np.bincount(self.district, self.people)
+
+    @functools.cached_property
+    def pairs(self) -> np.ndarray:
+        """The pair of each region: neighbours, matched at random but compactly."""
+        place = self.means(self.region_of)[:, -2:]
+        away = np.hypot(*(place[:, None] - place[None]).T)
+        rng, best, least = np.random.default_rng(0), np.zeros(len(place), int), np.inf
+        for _ in range(200):
+            left, pair, total = list(rng.permutation(len(place))), np.zeros(len(place), int), 0.0
+            for number in range(len(place) // 2):
+                one = left.pop()
+                other = left.pop(int(np.argmin(away[one, left])))
+                pair[[one, other]], total = number, total + away[one, other]
+            best, least = (pair, total) if total < least else (best, least)
+        return best
+
+    def means(self, group: np.ndarray) -> np.ndarray:
+        """Population-weighted means of all columns over groups of districts."""
+        code = group[self.district]
+        return np.stack([np.bincount(code, self.people * c) for c in self.X.T], axis=1) / np.bincount(code, self.people)[:, None]
+
+    def shapes(self, group: np.ndarray, cases: np.ndarray) -> gpd.GeoDataFrame:
+        """Groups of districts as polygons with their cases."""
+        shapes = self.districts[["geometry"]].assign(group=group).dissolve("group")
+        return shapes.assign(cases=cases, rate=cases / np.bincount(group, self.population))
+
+    def bags(self, group: np.ndarray, block: int = 1) -> ag.Bags:
+        """Pixels of groups of districts, merged for a fit."""
+        p = self.pixels
+        key = np.column_stack([self.district, p.row // block, p.col // block])
+        X, people, first = merged(self.X, self.people, key)
+        return ag.Bags(X, bag=group[self.district[first]], weights=people)
+
+
+class Task:
+    """Counts of `source` groups of districts are known, those of `target` groups are wanted."""
+
+    def __init__(self, country: Country, source: np.ndarray, target: np.ndarray):
+        self.country, self.source, self.target = country, source, target
+        self.known = np.bincount(source, country.cases)
+        self.wanted = np.bincount(target, country.cases)
+        self.exposure = np.bincount(target, country.population)
+        first = np.unique(target, return_index=True)[1]
+        self.parent = source[first]
+
+    def constant(self) -> np.ndarray:
+        return self.exposure * self.known.sum() / self.exposure.sum()
+
+    def population(self) -> np.ndarray:
+        """The rate of its region for every district: cases in proportion to population."""
+        return self.exposure * (self.known / np.bincount(self.source, self.country.population))[self.parent]
+
+    def areal(self) -> np.ndarray:
+        from tobler.area_weighted import area_interpolate
+
+        known = self.country.shapes(self.source, self.known)
+        return area_interpolate(known, self.country.shapes(self.target, self.wanted), ["cases"])["cases"].to_numpy()
+
+    def dasymetric(self) -> np.ndarray:
+        from tobler.dasymetric import masked_area_interpolate
+
+        known, wanted = (self.country.shapes(*x).to_crs(4326) for x in ((self.source, self.known), (self.target, self.wanted)))
+        found = masked_area_interpolate(known, wanted, self.mask, pixel_values=[1], extensive_variables=["cases"])
+        return found["cases"].to_numpy()
+
+    @functools.cached_property
+    def mask(self) -> str:
+        """A raster that is 1 where people live."""
+        import tempfile
+
+        import rasterio
+
+        with rasterio.open(self.country.path) as stack:
+            lived = (np.nan_to_num(stack.read(1)) >= POPULATED).astype("uint8")
+            profile = stack.profile | {"count": 1, "dtype": "uint8", "nodata": 255}
+        path = tempfile.mkdtemp() + "/mask.tif"
+        with rasterio.open(path, "w", **profile) as file:
+            file.write(lived, 1)
+        return path
+
+    def glm(self) -> np.ndarray:
+        """Poisson regression on the population-weighted means of the covariates."""
+        import statsmodels.api as sm
+
+        design = [sm.add_constant(self.country.means(g)[:, :3]) for g in (self.source, self.target)]
+        offset = np.log(np.bincount(self.source, self.country.population))
+        fit = sm.GLM(self.known, design[0], family=sm.families.Poisson(), offset=offset).fit()
+        return fit.predict(design[1], offset=np.log(self.exposure))
+
+    def centroids(self) -> Found:
+        """A Gaussian process of log rates at population-weighted centroids, with covariates; scikit-learn."""
+        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+        X, new = (self.country.means(g) for g in (self.source, self.target))
+        center, scale = X.mean(axis=0), X.std(axis=0)
+        scale[-2:] = scale[-2:].mean()
+        kernel = ConstantKernel(1.0) * Matern([1.0] * 5, (0.1, 100), nu=1.5) + WhiteKernel(0.1)
+        y = np.log(self.known / np.bincount(self.source, self.country.population))
+        gp = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=10, random_state=0)
+        gp.fit((X - center) / scale, y)
+        mean, sd = gp.predict((new - center) / scale, return_std=True)
+        return log_normal(self.exposure * np.exp(mean), sd, self.wanted)
+
+    def ours(self, benchmark: bool) -> Found:
+        bags = self.country.bags(self.source, BLOCK)
+        model, scheme = ours(NAMES, BELOW, inducing=centres(bags.center, [3, 4], INDUCING))
+        post = model.fit(bags, self.known, inference=scheme, progress=False)
+        counts = post.predict(self.country.bags(self.target), "observation")
+        fitted = np.bincount(self.parent, counts.mean)
+        return of_counts(counts, self.wanted, (self.known / fitted)[self.parent] if benchmark else 1.0)
+
+
+NUMBERS = {
+    "constant rate": Task.constant,
+    "areal weighting (tobler)": Task.areal,
+    "dasymetric, lived-in pixels (tobler)": Task.dasymetric,
+    "in proportion to population": Task.population,
+    "Poisson GLM on covariates": Task.glm,
+}
+DISTRIBUTIONS = {
+    "GP on centroids": Task.centroids,
+    "aggregauss": lambda task: task.ours(False),
+    "aggregauss, totals kept": lambda task: task.ours(True),
+}
+
+
+def compute(country: Country, method: str) -> dict[str, str]:
+    own = np.arange(len(country.cases))
+    task = Task(country, country.region_of, own)
+    with warnings.catch_warnings(), stopwatch() as passed:
+        warnings.simplefilter("ignore")
+        if method in DISTRIBUTIONS:
+            found = DISTRIBUTIONS[method](task)
+        else:
+            check = Task(country, country.pairs[country.region_of], country.region_of)
+            error = ag.metrics.rmse(np.log(check.wanted), np.log(NUMBERS[method](check)))
+            found = log_normal(NUMBERS[method](task), error, task.wanted)
+        took = passed()
+    return {**scores(found, task.wanted, task.exposure, unit=1000.0), **took}
+
+
+def main() -> None:
+    options = arguments(__doc__ or "").parse_args()
+    country = Country(folder(options, "malaria_madagascar"))
+    keys = [(method,) for method in (*NUMBERS, *DISTRIBUTIONS)]
+    rows = resumable("madagascar", keys, ["method", *SCORES], functools.partial(compute, country), options.fresh)
+    print(pd.DataFrame(rows).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""Summaries: a region is known by a statistic ȳ of n individuals, and perhaps by the variance s² among them.
+
+With the link g, T = g⁻¹(ȳ) and the variance v(η) of an individual, the sample quasi-likelihood (Shikuri 2024) is
+
+    T ~ N(∫ f dμ, V),        V = v(ȳ) / (n g'(T)²),
+
+the Laplace approximation of each region's likelihood about its own best fit; for Gaussian individuals it is exact. What
+the scatter within regions says of the dispersion φ in v enters the evidence beside it:
+
+    within = -½ [(n - 1) log 2πv + log n + n s² / v],
+
+so that for Gaussian individuals the evidence is that of all of them, n-dimensional, at the cost of the m summaries.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+
+from aggregauss.checks import first_bad, one_of
+from aggregauss.likelihoods.conjugate import Conjugate
+from aggregauss.likelihoods.families import FAMILIES, Family, of_user
+from aggregauss.likelihoods.likelihood import Seen, Values
+from aggregauss.marginals import Marginals
+from aggregauss.parameters import fixed, parameter
+
+USER_LINKS = ("identity", "exp", "logit", "probit")
+ROUNDING = 1e-9
+
+
+class SampleQuasi(Conjugate):
+    """Summary statistics of many individuals; give their numbers as `counts` to `fit`, and `variances` if known.
+
+    `family` is "gaussian", "poisson", "binomial", "gamma", "exponential", "negative_binomial", "laplace" (whose
+    statistic is the median), or a function v(η), which is multiplied by the dispersion. The statistic is the sample
+    mean of the individuals in their own units: the link is applied here. `dispersion` is the φ of `families`: the noise
+    variance of a Gaussian, 1/r of a negative binomial, 1/shape of a gamma. It is learned, but for "poisson", "binomial"
+    and "exponential", where it is one unless a starting value is given.
+
+    `region_effect=True` gives the statistic of each region a normal deviation of its own, with a learned `region_sd`,
+    in units of the latent function: regions that differ by more than their individuals' scatter and f explain.
+
+    >>> import aggregauss as ag
+    >>> model = ag.GP(ag.RBF(), likelihood=ag.SampleQuasi("poisson"), mean=ag.Constant())
+    >>> post = model.fit(ag.Points([0.0, 1.0, 2.0, 3.0]), [0.0, 1.2, 2.5, 2.0], counts=[9, 30, 12, 25])
+    >>> post.predict(ag.Points([1.5])).mean.shape  # the rate
+    (1,)
+    """
+
+    dispersion: Float[Array, ""] = parameter(role="noise")
+    region_sd: Float[Array, ""] = parameter(role="region_sd")
+    family: str = eqx.field(static=True, kw_only=True)
+    variance_function: Callable[[Values], Values] | None = eqx.field(static=True, kw_only=True)
+    region_effect: bool = eqx.field(static=True, kw_only=True)
+    takes_noise = True
+
+    def __init__(
+        self,
+        family: str | Callable[[Values], Values] = "gaussian",
+        *,
+        link: str | None = None,
+        dispersion: Any = None,
+        region_effect: bool = False,
+        region_sd: Any = None,
+    ):
+        self.variance_function = family if callable(family) else None
+        self.family = "user" if callable(family) else one_of(family, tuple(FAMILIES), "SampleQuasi", "family")
+        options = USER_LINKS if callable(family) else FAMILIES[family].links
+        self.link = options[0] if link is None else one_of(link, options, "SampleQuasi", "link")
+        self.region_effect = bool(region_effect)
+        known = dispersion is None and not self.about.open
+        effect = (0.3 if region_sd is None else region_sd) if region_effect else fixed(1.0)
+        self._declare(dispersion=fixed(1.0) if known else dispersion, region_sd=effect)
+
+    @property
+    def about(self) -> Family:
+        """How individuals scatter."""
+        if self.variance_function is not None:
+            return of_user(self.variance_function, self.link)
+        return FAMILIES[self.family]
+
+    @property
+    def noiseless(self) -> bool:
+        """With a dispersion that is fixed at zero."""
+        fixed_at_zero = dict(self.marks)["dispersion"].fixed and float(self.dispersion) == 0.0
+        return fixed_at_zero and not self.region_effect
+
+    def statistic(self, y: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
+        """T = g⁻¹(ȳ), from the ends of the range by the rule of half an event."""
+        assert counts is not None
+        inward = self.about.inward
+        return np.asarray(self.g.inverse(jnp.asarray(y if inward is None else inward(y, counts))))
+
+    def noise(self, seen: Seen) -> Values:
+        """V, with what is known beside and the effect of the region."""
+        mean, slope = self._at(seen)
+        own = self.about.share * self.about.variance(mean, self.dispersion.astype(mean.dtype)) / seen.size
+        effect = self.region_sd.astype(mean.dtype) ** 2 if self.region_effect else 0.0
+        return (own + seen.known) / slope**2 + effect
+
+    def within(self, seen: Seen) -> Values:
+        """What the scatter within each region adds, where it is known."""
+        mean, _ = self._at(seen)
+        v = self.about.variance(mean, self.dispersion.astype(mean.dtype))
+        there = seen.free + seen.square > 0
+        v = jnp.where(there, v, 1.0)
+        return jnp.where(
+            there, -0.5 * (seen.free * jnp.log(2 * jnp.pi * v) + jnp.log1p(seen.free) + seen.square / v), 0.0
+        )
+
+    def log_prob(self, y: Values, eta: Values, size: Values | float = 1.0) -> Values:
+        """log N(T; g⁻¹(η), V)."""
+        one = jnp.ones_like(y)
+        noise = self.noise(Seen(y, size * one, 0.0 * one, one))
+        return norm.logpdf(y, self.g.inverse(eta), jnp.sqrt(noise))
+
+    def noise_share(self, seen: Seen) -> Values:
+        """V where the dispersion is one."""
+        mean, slope = self._at(seen)
+        return self.about.share * self.about.variance(mean, jnp.ones_like(mean)) / seen.size / slope**2
+
+    def typical_noise(self, seen: Seen, residual: np.ndarray) -> float:
+        """The scatter within regions, pooled, where it is known."""
+        mean, _ = self._at(seen)
+        unit = self.about.variance(mean, jnp.ones_like(mean))
+        pooled = float(jnp.sum(seen.square / unit) / jnp.maximum(jnp.sum(seen.free), 1.0))
+        return pooled or super().typical_noise(seen, residual)
+
+    def observation(self, response: Marginals, scale: np.ndarray, size: np.ndarray) -> Marginals:
+        """A new individual."""
+        return self.about.new(response, float(self.dispersion))
+
+    def check(self, y: np.ndarray, counts: np.ndarray | None, is_mean: bool) -> None:
+        """Means in the range of the family, each of at least one individual."""
+        if counts is None:
+            raise ValueError('fit: SampleQuasi needs "counts", how many individuals each statistic is of.')
+        if (counts <= 0).any():
+            row = first_bad(counts <= 0)[0]
+            raise ValueError(
+                f'fit: "counts" must be positive, but row {row} is {counts[row]}. Leave out regions '
+                "without individuals."
+            )
+        if not is_mean:
+            raise ValueError(
+                "fit: the statistics of SampleQuasi are means, but the supports take totals. Use "
+                'supports.with_measure("mean").'
+            )
+        about = self.about
+        ends = f"strictly between {about.low:g} and {about.high:g}"
+        if about.inward is not None:
+            ends = f"at least {about.low:g} and at most {about.high:g}"
+        self._refuse(y, ~about.inside(y), f"means {ends}", "Give means of individuals, in their own units.")
+
+    def check_variances(self, y: np.ndarray, counts: np.ndarray | None, variances: np.ndarray | None) -> None:
+        """Not negative, none among single individuals, and not more than the family can have."""
+        if variances is None:
+            return
+        if (variances < 0).any():
+            row = first_bad(variances < 0)[0]
+            raise ValueError(f'fit: "variances" must not be negative, but row {row} is {variances[row]}.')
+        if self.noiseless and (variances > 0).any():
+            row = first_bad(variances > 0)[0]
+            raise ValueError(
+                f'fit: "variances" must be zero under a dispersion that is fixed at zero, but row {row} is '
+                f"{variances[row]}. Let the dispersion be learned."
+            )
+        most = y * (1.0 - y) if self.family == "binomial" else np.inf
+        if (variances > most * (1.0 + ROUNDING) + ROUNDING).any():
+            row = first_bad(variances > most * (1.0 + ROUNDING) + ROUNDING)[0]
+            raise ValueError(
+                f'fit: "variances" of zeros and ones must not exceed ȳ (1 - ȳ), but row {row} is {variances[row]}.'
+            )
+
+    def _at(self, seen: Seen) -> tuple[Values, Values]:
+        """ȳ and g'(T)."""
+        return jax.jvp(self.g.forward, (seen.y,), (jnp.ones_like(seen.y),))

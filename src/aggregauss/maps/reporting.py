@@ -1,0 +1,145 @@
+"""What the page of a map shows, gathered from the map."""
+
+import json
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from aggregauss.io.grid import Grid
+from aggregauss.maps.dependence import dependence
+from aggregauss.maps.disaggregation import Disaggregation
+from aggregauss.maps.surface import Surface
+from aggregauss.maps.validate import LEVELS, Validation
+from aggregauss.metrics import coverage
+from aggregauss.report.data import Effect, Layer, ReportData
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RATES = ("mean", "median", "lower", "upper", "sd")
+TITLES = {
+    "mean": "rate",
+    "median": "median rate",
+    "lower": "rate, 2.5%",
+    "upper": "rate, 97.5%",
+    "sd": "uncertainty (sd)",
+}
+ABOUT = {
+    "mean": "The expected rate of each pixel.",
+    "median": "Half the probability lies below.",
+    "lower": "The rate is below this with a probability of 2.5%.",
+    "upper": "The rate is above this with a probability of 2.5%.",
+    "sd": "The standard deviation of what is known of the rate.",
+}
+
+
+def report_data(
+    found: Disaggregation,
+    known: Surface,
+    table: "pd.DataFrame",
+    validation: Validation | None = None,
+    title: str | None = None,
+) -> ReportData:
+    """Everything that the page shows."""
+    per, unit = _unit(found)
+    scaled = table.assign(rate=table["rate"] * per, fitted_rate=table["fitted_rate"] * per)
+    effects = [
+        Effect(d.name, d.x, d.mean * per, d.lower * per, d.upper * per, d.rug)
+        for d in dependence(found.posterior, found.pixels, seed=found.settings.seed)
+    ]
+    bounds, geographic, outlines = _outlines(found)
+    return ReportData(
+        title=title or "A map from aggregated numbers",
+        facts=_facts(found),
+        layers=_layers(found, known, per, unit),
+        bounds=bounds,
+        geographic=geographic,
+        regions=outlines,
+        table=scaled,
+        calibration=_calibration(found, validation),
+        effects=tuple(effects),
+        trace=np.array(found.posterior.runs[-1].path if found.posterior.runs else ()),
+        parameters=found.posterior.summary().reset_index(names="parameter"),
+        warnings=found.warnings,
+        notes=found.pixels.notes,
+        validation=None if validation is None else validation.scores.reset_index(names="method"),
+        record={**found.record.words(), "settings": found.settings.words(), "warnings": list(found.warnings)},
+    )
+
+
+def _unit(found: Disaggregation) -> tuple[float, str]:
+    """A power of ten that makes the typical rate a number people read, and its unit in words."""
+    if found.settings.likelihood == "binomial":
+        return 100.0, "%"
+    if found.settings.likelihood == "gaussian" or not found.rate > 0:
+        return 1.0, ""
+    power = max(0, math.ceil(-math.log10(found.rate)))
+    per = 10.0**power
+    people = "persons" if "population" in found.record.files else "km²"
+    return per, f"per {per:,.0f} {people}" if power else f"per {people.removesuffix('s')}"
+
+
+def _facts(found: Disaggregation) -> tuple[tuple[str, str], ...]:
+    p, seconds = found.pixels, found.record.seconds
+    observed = p.regions["observed"].sum()
+    model = found.settings.model if isinstance(found.settings.model, str) else "own"
+    return (
+        ("regions", f"{len(p.regions):,}"),
+        ("pixels", f"{len(p.population):,}"),
+        ("reported", f"{observed:,.0f}"),
+        ("covariates", ", ".join(p.names) or "none"),
+        ("model", f"{model}, {found.settings.likelihood}" + (", benchmarked" if found.settings.benchmark else "")),
+        ("log evidence", f"{found.posterior.evidence:,.1f}"),
+        ("time", f"{sum(seconds.values()):.0f} s"),
+    )
+
+
+def _layers(found: Disaggregation, known: Surface, per: float, unit: str) -> tuple[Layer, ...]:
+    grid = found.pixels.grid
+    if grid is None:
+        return ()
+    positive = found.posterior.model.likelihood.g.low == 0
+    scale = "log" if positive and found.settings.likelihood != "binomial" else "sequential"
+    values = known.layers()
+    layers = [
+        Layer(TITLES[name], _image(grid, found.pixels.cell, values[name] * per), unit, scale, ABOUT[name])
+        for name in RATES
+    ]
+    limit = f"{known.threshold * per:.3g} {unit}"
+    about = f"The probability that the rate exceeds {limit}."
+    image = _image(grid, found.pixels.cell, known.exceedance)
+    people = _image(grid, found.pixels.cell, found.pixels.population)
+    what = "persons in the pixel" if "population" in found.record.files else "km² of the pixel"
+    return (
+        *layers,
+        Layer(f"above {limit}", image, "", "probability", about),
+        Layer("population", people, what, "log", "The weight of each pixel in its region."),
+    )
+
+
+def _image(grid: Grid, cell: np.ndarray, values: np.ndarray) -> np.ndarray:
+    image = np.full(int(np.prod(grid.shape)), np.nan)
+    image[cell] = values
+    return image.reshape(grid.shape)
+
+
+def _outlines(found: Disaggregation) -> tuple[tuple[float, float, float, float], bool, dict]:
+    grid = found.pixels.grid
+    if grid is None:
+        return (0.0, 0.0, 1.0, 1.0), False, {"type": "FeatureCollection", "features": []}
+    a, _, west, _, e, north = grid.transform
+    bounds = (west, north + e * grid.shape[0], west + a * grid.shape[1], north)
+    shapes = found.pixels.regions[["label", "geometry"]]
+    simple = shapes.assign(geometry=shapes.geometry.simplify(abs(a) / 4))
+    return bounds, bool(shapes.crs.is_geographic), json.loads(simple.to_json(drop_id=True))
+
+
+def _calibration(found: Disaggregation, validation: Validation | None) -> "pd.DataFrame":
+    import pandas as pd
+
+    y, examined = found.settings.numbers(found.pixels, [])
+    new = found.predict(kind="observation", counts=examined)
+    inside = [coverage(y, *new.interval(level)) for level in LEVELS]
+    fitted = pd.DataFrame({"level": LEVELS, "inside": inside, "kind": "fitted"})
+    return fitted if validation is None else pd.concat([fitted, validation.calibration], ignore_index=True)

@@ -1,0 +1,91 @@
+"""Bad summaries give one sentence: the argument, the row, what was expected, what to do. Nothing is computed first."""
+
+import jaxtyping
+import numpy as np
+import pytest
+import shapely
+
+import aggregauss as ag
+
+NAN = float("nan")
+POINTS = ag.Points([0.0, 1.0, 2.0])
+BOXES = ag.Intervals([0.0, 1.0, 2.0], [1.0, 2.0, 3.0])
+
+
+@pytest.fixture(autouse=True)
+def _as_users_run_it():
+    """Without the run-time type checks of the suite, which would speak first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+class Exploding:
+    """Stands for an inference scheme that must not be reached."""
+
+    def fit(self, *_):
+        raise AssertionError("work was started before the input was checked")
+
+
+def _fit(family="gaussian", y=(0.2, 0.5, 0.4), n=(3, 4, 5), s2=None, support=POINTS, inference=None, **settings):
+    model = ag.GP(ag.RBF(1.0), ag.SampleQuasi(family, **settings))
+    return model.fit(support, y, counts=n, variances=s2, inference=inference or Exploding())
+
+
+def _twice(**settings):
+    return _fit(support=ag.Points([0.0, 1.0, 0.0]), inference=ag.Exact(optimise=False), **settings)
+
+
+CASES = {
+    "no counts": (lambda: _fit(n=None), ValueError, ['needs "counts"']),
+    "count of zero": (lambda: _fit(n=[3, 0, 5]), ValueError, ['"counts" must be positive', "row 1 is 0.0", "Leave out"]),
+    "negative count": (lambda: _fit(n=[3, 4, -5]), ValueError, ["row 2 is -5.0"]),
+    "too few counts": (lambda: _fit(n=[3, 4]), ValueError, ['"counts"', "2 values for 3 rows"]),
+    "negative variance": (lambda: _fit(s2=[0.1, -0.1, 0.2]), ValueError, ['"variances" must not be negative', "row 1"]),
+    "too few variances": (lambda: _fit(s2=[0.1, 0.1]), ValueError, ['"variances"', "2 values for 3 rows"]),
+    "variance not a number": (lambda: _fit(s2=[0.1, NAN, 0.2]), ValueError, ['"variances" must be finite', "row 1"]),
+    "more than zeros and ones can vary": (lambda: _fit("binomial", s2=[0.1, 0.3, 0.2]), ValueError, ["must not exceed", "row 1 is 0.3"]),
+    "variances under other likelihoods": (lambda: ag.GP(ag.RBF()).fit(POINTS, [1, 2, 3], variances=[1, 1, 1], inference=Exploding()), ValueError, ["for SampleQuasi", "Gaussian", "noise_variance"]),
+    "counts under other likelihoods": (lambda: ag.GP(ag.RBF()).fit(POINTS, [1, 2, 3], counts=[1, 1, 1], inference=Exploding()), ValueError, ['"counts"', "SampleQuasi", "Gaussian"]),
+    "negative mean of counts": (lambda: _fit("poisson", y=[0.0, -1.0, 2.0]), ValueError, ["SampleQuasi", "at least 0", "row 1 is -1.0"]),
+    "share above one": (lambda: _fit("binomial", y=[0.0, 1.0, 1.2]), ValueError, ["at most 1", "row 2 is 1.2"]),
+    "amount of zero": (lambda: _fit("gamma", y=[0.4, 0.0, 1.2]), ValueError, ["strictly between 0", "row 1 is 0.0"]),
+    "totals": (lambda: _fit(support=ag.Intervals([0, 2, 4], [2, 4, 6])), ValueError, ["means", 'with_measure("mean")']),
+    "unknown family": (lambda: ag.SampleQuasi("normal"), ValueError, ['"family" must be', '"gaussian"', "'normal'"]),
+    "unknown link": (lambda: ag.SampleQuasi("poisson", link="square"), ValueError, ['"link" must be "exp"']),
+    "same place twice without noise": (lambda: _twice(dispersion=ag.fixed(0.0)), ValueError, ["rows 0 and 2", "without noise"]),
+    "scatter without dispersion": (lambda: _fit(s2=[0.0, 0.1, 0.0], dispersion=ag.fixed(0.0)), ValueError, ['"variances" must be zero', "row 1"]),
+    "dispersion of zero that is learned": (lambda: ag.SampleQuasi(dispersion=0.0), ValueError, ['"dispersion" must be positive']),
+    "response before the aggregate": (
+        lambda: ag.GP(ag.RBF(1.0), ag.SampleQuasi("poisson"), aggregation="response").fit(POINTS, [1, 2, 3], counts=[1, 1, 1], inference=ag.Exact()),
+        TypeError,
+        ["Exact", 'aggregation="response"', "SVI()"],
+    ),
+    "variances of an unknown task": (
+        lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.SampleQuasi()}).fit({"a": (POINTS, [1, 2, 3])}, counts={"a": [1, 1, 1]}, variances={"b": [1]}),
+        KeyError,
+        ["variances", '"b"'],
+    ),
+    "grid and regions": (lambda: ag.summarise([[0.0]], [1.0], grid=1.0, regions=["a"]), ValueError, ['either "grid"']),
+    "neither": (lambda: ag.summarise([[0.0]], [1.0]), ValueError, ['either "grid"']),
+    "origin without grid": (lambda: ag.summarise([[0.0]], [1.0], regions=["a"], origin=0.0), ValueError, ['"origin"']),
+    "cells without width": (lambda: ag.summarise([[0.0, 1.0]], [1.0], grid=[1.0, 0.0]), ValueError, ['"grid" must be positive']),
+    "sides of too many dimensions": (lambda: ag.summarise([[0.0, 1.0]], [1.0], grid=[1.0, 1.0, 1.0]), ValueError, ['"grid"', "3 values for 2"]),
+    "values missing": (lambda: ag.summarise([[0.0], [1.0]], [1.0], grid=1.0), ValueError, ['"y"', "1 values for 2"]),
+    "outside all areas": (lambda: ag.summarise([[0.5, 0.5], [3.0, 0.5]], [1.0, 2.0], regions=[shapely.box(0, 0, 1, 1)]), ValueError, ["row 1", "Leave these out"]),
+    "areas in one dimension": (lambda: ag.summarise([[0.5]], [1.0], regions=[shapely.box(0, 0, 1, 1)]), ValueError, ["two dimensions"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sentence(case):
+    act, kind, words = CASES[case]
+    with pytest.raises(kind) as caught:
+        act()
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_variance_of_one_individual_may_be_missing():
+    post = _fit(n=[1, 4, 5], s2=[np.nan, 0.1, 0.2], dispersion=0.1, inference=ag.Exact(optimise=False))
+    assert np.isfinite(post.evidence)

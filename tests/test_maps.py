@@ -1,0 +1,228 @@
+"""From files to a map: totals that add up, targets of any shape, saving, validation."""
+
+import dataclasses
+import warnings
+
+import geopandas as gpd
+import numpy as np
+import pytest
+
+import aggregauss as ag
+import country
+from aggregauss.maps import load_map, polygon_table, predict_polygons, validate
+from aggregauss.maps.dependence import dependence
+from aggregauss.maps.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def land(tmp_path_factory):
+    return country.make(tmp_path_factory.mktemp("country"))
+
+
+def _job(land, **options):
+    files = {name: land["folder"] / f"{name}.tif" for name in ("people", "rain")}
+    usual = {"inference": ag.SVI(inducing=25, tolerance=1e-2), "progress": False}
+    return ag.disaggregate(
+        land["folder"] / "districts.gpkg", "cases", files["people"], {"rain": files["rain"]}, **usual | options
+    )
+
+
+@pytest.fixture(scope="module")
+def found(land):
+    return _job(land)
+
+
+@pytest.fixture(scope="module")
+def exact(found):
+    return dataclasses.replace(found, settings=dataclasses.replace(found.settings, benchmark=True))
+
+
+def test_a_region_is_the_sum_of_its_pixels(found):
+    rate = found.surface().mean
+    summed = np.bincount(found.pixels.region, found.pixels.weight * rate[found.pixels.pixel])
+    np.testing.assert_allclose(found.predict().mean, summed, rtol=1e-6)
+    np.testing.assert_allclose(found.table()["fitted"], summed, rtol=1e-6)
+
+
+def test_polygons_made_of_regions_expect_the_sum_of_what_the_regions_expect(found, land):
+    provinces = land["districts"].dissolve("province")
+    districts = found.predict().mean.reshape(3, 3)
+    np.testing.assert_allclose(found.predict(provinces).mean, districts.sum(axis=1), rtol=1e-6)
+
+
+def test_a_polygon_takes_the_covered_share_of_a_pixel(found, land):
+    west, north = land["transform"].c, land["transform"].f
+    from shapely import box
+
+    halves = [box(west, north - 5000, west + 2500, north), box(west + 2500, north - 5000, west + 5000, north)]
+    whole = gpd.GeoSeries([box(west, north - 5000, west + 5000, north)], crs=country.CRS)
+    parts = found.predict(gpd.GeoSeries(halves, crs=country.CRS)).mean
+    np.testing.assert_allclose(parts, found.predict(whole).mean[0] / 2, rtol=1e-6)
+
+
+def test_polygons_in_another_reference_system_are_the_same_places(found, land):
+    there = land["districts"].to_crs("EPSG:4326")
+    np.testing.assert_allclose(found.predict(there).mean, found.predict(land["districts"]).mean, rtol=2e-3)
+
+
+def test_the_rates_of_hidden_pixels_are_found(found, land):
+    rate = found.surface().mean
+    truth = land["rate"].ravel()[found.pixels.cell]
+    flat = np.full_like(truth, found.rate)
+    assert np.std(np.log(rate / truth)) < 0.6 * np.std(np.log(flat / truth))
+    fitted = found.table()
+    np.testing.assert_allclose(fitted["fitted"], fitted["observed"], rtol=0.15)
+
+
+def test_quantiles_are_ordered_and_exceedance_is_that_of_the_threshold(found):
+    known = found.surface(threshold=0.02)
+    assert (known.lower < known.median).all()
+    assert (known.median < known.upper).all()
+    likely = known.median > 0.02
+    assert ((known.exceedance > 0.5) == likely).all()
+
+
+def test_benchmarked_totals_are_those_reported_in_every_draw(exact):
+    totals = exact.predict()
+    observed = exact.pixels.regions["observed"].to_numpy()
+    np.testing.assert_allclose(totals.mean, observed, rtol=1e-9)
+    np.testing.assert_allclose(totals.quantile(0.9), observed, rtol=1e-9)
+    rate = exact.surface().mean
+    summed = np.bincount(exact.pixels.region, exact.pixels.weight * rate[exact.pixels.pixel])
+    np.testing.assert_allclose(summed, observed, rtol=1e-9)
+
+
+def test_benchmarking_leaves_the_shape_within_regions_as_it_is(found, exact):
+    plain, scaled = found.surface().mean, exact.surface().mean
+    ratio = np.log(scaled / plain)
+    region = np.empty(len(plain), int)
+    region[found.pixels.pixel] = found.pixels.region
+    within = ratio - (np.bincount(region, ratio) / np.bincount(region))[region]
+    assert within.std() < 0.1
+
+
+def test_partial_dependence_of_a_linear_effect_is_its_slope(found):
+    (curve,) = dependence(found.posterior, found.pixels)
+    slope = np.polyfit(curve.x, np.log(curve.mean), 1)[0]
+    effects = found.posterior.effects()
+    np.testing.assert_allclose(slope, effects.loc["rain", "mean"], rtol=1e-6)
+    assert effects.loc["rain", "lower"] < country.SLOPE < effects.loc["rain", "upper"]
+    assert (curve.lower < curve.mean).all()
+
+
+def test_joint_intervals_are_wider_than_single_ones(found, land):
+    table = polygon_table(found, land["districts"])
+    assert (table["joint_lower"] < table["lower"]).all()
+    assert (table["joint_upper"] > table["upper"]).all()
+    assert ((table["exceedance"] > 0.5) == (table["rate"] > found.rate)).mean() > 0.7
+
+
+def test_a_saved_map_predicts_the_same(found, land, tmp_path):
+    found.save(tmp_path / "out", title="A <made-up> country")
+    names = {p.name for p in (tmp_path / "out").iterdir()}
+    layers = {f"{name}.tif" for name in ("mean", "sd", "lower", "median", "upper", "exceedance")}
+    assert names == layers | {"regions.csv", "regions.gpkg", "map.agz", "run.json", "report.html"}
+    again = load_map(tmp_path / "out")
+    np.testing.assert_array_equal(again.surface().mean, found.surface().mean)
+    np.testing.assert_array_equal(again.predict(land["districts"]).mean, found.predict(land["districts"]).mean)
+    assert again.table().equals(found.table())
+    assert "A &lt;made-up&gt; country" in (tmp_path / "out" / "report.html").read_text()
+    with pytest.raises(FileExistsError, match="already exists"):
+        found.save(tmp_path / "out")
+
+
+def test_the_raster_of_means_holds_the_means(found, tmp_path):
+    import rasterio
+
+    found.save(tmp_path / "out")
+    with rasterio.open(tmp_path / "out" / "mean.tif") as raster:
+        values = raster.read(1).ravel()[found.pixels.cell]
+        assert raster.crs.to_string() == country.CRS
+    np.testing.assert_allclose(values, found.surface().mean, rtol=1e-6)
+
+
+def test_a_save_that_fails_leaves_nothing(found, tmp_path, monkeypatch):
+    import aggregauss.maps.saving as saving
+
+    def broken(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(saving, "write_page", broken)
+    with pytest.raises(KeyboardInterrupt):
+        found.save(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_polygons_to_files(found, land, tmp_path):
+    land["districts"][["name", "geometry"]].iloc[:4].to_file(tmp_path / "four.geojson")
+    predict_polygons(found, tmp_path / "four.geojson", tmp_path / "out")
+    written = gpd.read_file(tmp_path / "out" / "predicted.gpkg")
+    np.testing.assert_allclose(written["mean"], found.predict().mean[:4], rtol=1e-6)
+
+
+def test_validation_hides_every_region_once_and_knows_its_group(found, land):
+    own = ag.SVI(inducing=16, tolerance=1e-1, integrate=False)
+    by_folds = validate(found.pixels, found.settings, folds=3, inference=own, progress=False)
+    assert by_folds.table["label"].tolist() == land["districts"]["name"].tolist()
+    coarse = validate(found.pixels, found.settings, groups=land["districts"]["province"], inference=own, progress=False)
+    cases, people = land["districts"]["cases"].to_numpy().reshape(3, 3), found.pixels.totals().reshape(3, 3)
+    np.testing.assert_allclose(
+        coarse.table["constant_rate"].to_numpy().reshape(3, 3), (cases.sum(1) / people.sum(1))[:, None] * np.ones(3)
+    )
+    assert "RMSE of log rates" in coarse.scores
+    assert set(coarse.calibration.columns) == {"level", "inside", "kind"}
+
+
+def test_positives_out_of_examined_become_probabilities(land):
+    found = _job(land, likelihood="binomial", examined="tested")
+    known, table = found.surface(), found.table()
+    assert ((known.upper < 1) & (known.lower > 0)).all()
+    np.testing.assert_allclose(table["fitted"], table["observed"], rtol=0.25)
+    np.testing.assert_allclose(table["rate"], table["observed"] / table["examined"])
+
+
+def test_gaussian_totals_add_up(land):
+    found = _job(land, likelihood="gaussian", total=True)
+    summed = np.bincount(found.pixels.region, found.pixels.weight * found.surface().mean[found.pixels.pixel])
+    np.testing.assert_allclose(found.predict().mean, summed, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"likelihood": "normal"}, '"likelihood" must be "poisson" or'),
+        ({"model": "best"}, '"model" must be "default" or'),
+        ({"likelihood": "binomial"}, "needs the numbers examined"),
+        ({"likelihood": "binomial", "examined": "tested", "benchmark": True}, '"benchmark" is for counts'),
+    ],
+)
+def test_wrong_options_are_refused(land, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        _job(land, **options)
+
+
+def test_polygons_outside_the_map_are_named(found, land):
+    away = land["districts"].iloc[[0]].translate(1e6)
+    with pytest.raises(ValueError, match="row 0"):
+        found.predict(gpd.GeoSeries(away, crs=country.CRS))
+    with pytest.raises(ValueError, match="no coordinate reference system"):
+        found.predict(gpd.GeoSeries(land["districts"].geometry.to_numpy()))
+
+
+def test_folders_that_are_no_maps_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no map\.agz"):
+        load_map(tmp_path)
+
+
+def test_counts_that_are_estimates_are_rounded_and_it_is_said(found):
+    regions = found.pixels.regions.assign(observed=found.pixels.regions["observed"] + 0.3)
+    notes = []
+    y, _ = Settings().numbers(dataclasses.replace(found.pixels, regions=regions), notes)
+    assert np.array_equal(y, found.pixels.regions["observed"])
+    assert "rounded" in notes[0]
+
+
+def test_a_fit_speaks_through_the_map_and_not_through_warnings(land):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert isinstance(_job(land, inference=ag.SVI(inducing=9, max_epochs=2)).warnings, tuple)
