@@ -30,7 +30,11 @@ class Passes:
     seed: int
 
     def hold(self) -> list[Group]:
-        """All the data on the device, probes drawn once."""
+        """All the data on the device, probes drawn once; the same groups whenever they are asked for."""
+        return self._held
+
+    @functools.cached_property
+    def _held(self) -> list[Group]:
         return list(self.again())
 
     def over(self, state: ascent.State, held: Iterable[Group]) -> ascent.Slopes:

@@ -103,9 +103,8 @@ class SVI:
         rho = self.natural_rate or (0.05 if batch < n or self.bound == "mc" else 0.5)
         m = (0 if Z is None else Z.size) + template.mean.effects
         start = ascent.init(pack(template), Z, m, self.learning_rate, rho)
-        if (
-            observations.task is None and model.likelihood.link == "square"
-        ):  # f and -f fit equally well: between them nothing has a slope
+        if observations.task is None and model.likelihood.link == "square":
+            # f and -f fit equally well: between them nothing has a slope
             start = ascent.begin_at(start, level_function(template, start.free.Z, observations))
         state, history, message, mixture = self._climb(passes, start, batch, progress)
         if not history:
