@@ -77,7 +77,7 @@ class Prediction:
         scores = _normal_draws(covariance / np.outer(sd, sd), key, draws)
         return self.interval(2 * ndtr(np.quantile(np.abs(scores).max(axis=1), level)) - 1)
 
-    def exceedance(self, threshold: float | np.ndarray) -> np.ndarray:
+    def exceedance(self, threshold: Any) -> np.ndarray:
         """P(value > threshold)."""
         return 1.0 - self.marginals.cdf(np.broadcast_to(threshold, self.mean.shape))
 
