@@ -200,7 +200,7 @@ def test_noise_that_is_not_gaussian_is_not_compared_with():
 def test_the_verdict_names_the_remedy(at_points):
     coarse, fine = at_points.granularity(widths=3.0), at_points.granularity(widths=0.1)
     assert coarse.level == "coarse"
-    assert "Fit the regions themselves" in coarse.verdict
+    assert "Fit the places (Bags)" in coarse.verdict
     assert "plan_grid" in coarse.verdict
     assert fine.level == "fine"
     assert fine.verdict.startswith("Fine enough")

@@ -83,10 +83,11 @@ class Granularity:
         return f"Granularity({self.summaries:,} summaries{of})\n{body}\n  {self.verdict}"
 
 
+REGIONS = " Fit the places (Bags) where they are known, or regions (Boxes, Polygons) that are evenly inhabited."
 ADVICE = {
     "fine": "",
-    "borderline": " Fit the regions themselves where they are known: Boxes, Polygons or Bags.",
-    "coarse": " Fit the regions themselves (Boxes, Polygons or Bags), or ask for a finer summary: plan_grid finds one.",
+    "borderline": REGIONS,
+    "coarse": f"{REGIONS} Or ask for a finer summary: plan_grid finds one.",
 }
 
 
