@@ -165,7 +165,7 @@ def main() -> None:
         for width in WIDTHS
     ]
     tables = "\n\n".join(
-        f"### Parameters {parameters}, individuals {design} ({n} repetitions)\n\n{summary(rows, parameters, design)}"
+        f"## Parameters {parameters}, individuals {design} ({n} repetitions)\n\n{summary(rows, parameters, design)}"
         for parameters, (n, designs, _) in RUNS.items()
         for design in designs
     )
@@ -181,7 +181,7 @@ noise of the cell's mean) are what `post.granularity()` reports.
 
 {tables}
 
-### How much lower the RMSE is than at the centres (parameters known, same draws, ± standard error)
+## How much lower the RMSE is than at the centres (parameters known, same draws, ± standard error)
 
 {table(["individuals, cell / lengthscale", "cells", "places"], gains)}
 
