@@ -277,9 +277,9 @@ Centres without white noise are worse than the printed summaries on {", ".join(w
 
 {WHITE}
 
-Cells of 0.8 degrees:
+{"Cells of 0.8 degrees:" if any(coarse[0][1:]) else ""}
 
-{table(["", *METHODS], coarse)}
+{table(["", *METHODS], coarse) if any(coarse[0][1:]) else ""}
 
 ### Time
 
