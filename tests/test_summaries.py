@@ -1,4 +1,4 @@
-"""Learning from summaries: the evidence of all individuals from mean, variance and count; statistics of families."""
+"""Learning from summaries: the evidence of all individuals from mean, variance, count; statistics of the families."""
 
 import jax
 import jax.numpy as jnp
