@@ -161,8 +161,8 @@ def main(options: argparse.Namespace) -> None:
             path.write_text(",".join(FIELDS) + "\n")
             sample(bags if individuals == "all" else ag.pool(bags, 32), y, individuals, chain, options.draws, path)
     if options.first == 0:
-        draws = pd.concat([pd.read_csv(path) for path in sorted(ROWS.glob("classic_madagascar_*.csv"))])
-        report(draws, *preset(bags, y, pixels))
+        found = [pd.read_csv(path) for path in sorted(ROWS.glob("classic_madagascar_*.csv"))]
+        report(pd.concat([own for own in found if len(own) >= options.draws]), *preset(bags, y, pixels))
 
 
 def report(draws: pd.DataFrame, ours: pd.DataFrame, post: ag.Posterior) -> None:
@@ -185,7 +185,7 @@ def report(draws: pd.DataFrame, ours: pd.DataFrame, post: ag.Posterior) -> None:
 
 Posterior mean ± standard deviation; in brackets the Monte Carlo error of the mean. Draws by pixels and chain: {counts};
 largest R-hat {worst:.3f}. The published means lie within {spread:.2f} posterior standard deviations of ours.
-"Pooled" pixels are those of the preset's search: at most 32 weighted ones for each district.
+"Pooled" pixels are those of the preset's search: at most 32 weighted ones for each district (3,259 of 28,877 pixels).
 
 What differs: the R package has the field on a mesh of 427 nodes with edges of 0.7 degrees and linear interpolation between
 them, tapered by its boundary; NUTS here has {Sines(post.observations.support.center[:, 3:]).shape} sines, and the preset
