@@ -22,7 +22,6 @@ LAYERS = [
     {"privacy", "datasets"},
     {"plots", "io", "report"},
     {"maps"},
-    {"report"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

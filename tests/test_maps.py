@@ -224,5 +224,5 @@ def test_counts_that_are_estimates_are_rounded_and_it_is_said(found):
 
 def test_a_fit_speaks_through_the_map_and_not_through_warnings(land):
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         assert isinstance(_job(land, inference=ag.SVI(inducing=9, max_epochs=2)).warnings, tuple)

@@ -24,7 +24,7 @@ def main(folder: str | None) -> None:
     table, known, pixels = found.table(), found.surface(), found.pixels
     shapes = pixels.regions.assign(rate=1000 * table["rate"].to_numpy())
     west, south, east, north = pixels.grid.bounds
-    norm = LogNorm(1, 200)
+    norm = LogNorm(1, 400)
     figure, axes = plt.subplots(1, 3, figsize=(10, 6), layout="constrained")
     shapes.plot("rate", ax=axes[0], norm=norm, cmap="magma_r", edgecolor="white", linewidth=0.2)
     for ax, values, style in (

@@ -53,7 +53,8 @@ def predict_polygons(
 
     shapes = gpd.read_file(target)
     table = polygon_table(found, shapes, measure=measure, level=level, threshold=threshold)
-    joined = shapes.join(table, rsuffix="_predicted")
+    taken = {name: f"predicted_{name}" for name in table.columns if name in shapes.columns}
+    joined = shapes.join(table.rename(columns=taken))
     with whole_folder(out, overwrite) as folder:
         joined.drop(columns="geometry").to_csv(folder / "predicted.csv", index=False, float_format="%.8g")
         joined.to_file(folder / "predicted.gpkg", layer="predicted", driver="GPKG")
