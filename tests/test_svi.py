@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import aggregauss as ag
-from aggregauss.inference import Posterior, ascent, batches
+from aggregauss.inference import Posterior, ascent, batches, profile
 from aggregauss.inference.conditional import sparse_conditional
 from aggregauss.inference.data import observe
 from aggregauss.inference.groups import choose_shapes, epoch_batches
@@ -182,6 +182,31 @@ def test_a_resumed_run_is_the_uninterrupted_one(settings, tmp_path):
     resumed = _fit(max_epochs=12, checkpoint=path, checkpoint_every=3, **settings)
     assert resumed.runs[0].path == whole.runs[0].path
     np.testing.assert_array_equal(resumed.conditional.alpha, whole.conditional.alpha)
+    np.testing.assert_array_equal(resumed.conditional.root, whole.conditional.root)
+    assert [p.value.tolist() for p in parameters(resumed.model)] == [p.value.tolist() for p in parameters(whole.model)]
+
+
+def test_a_resumed_search_returns_to_the_best_that_was_seen_before(tmp_path, monkeypatch):
+    """The search begins near the top, comes down, and ends there; once it is interrupted on the way."""
+    stops = []
+
+    def downhill(profile, template, start, most, tolerance):
+        for shift in (0.0, 1.0, 2.0):
+            if stops == [shift]:
+                raise KeyboardInterrupt
+            profile(start + shift)
+        return start + 2.0, "converged"
+
+    monkeypatch.setattr(profile, "search", downhill)
+    settings = {"integrate": False, "checkpoint": tmp_path / "run", "checkpoint_every": 1}
+    whole = _fit(integrate=False)
+    stops.append(2.0)
+    with pytest.raises(KeyboardInterrupt):
+        _fit(**settings)
+    stops.clear()
+    resumed = _fit(**settings)
+    assert resumed.runs[0].path == whole.runs[0].path
+    assert whole.evidence == pytest.approx(max(whole.runs[0].path), rel=1e-9)
     np.testing.assert_array_equal(resumed.conditional.root, whole.conditional.root)
     assert [p.value.tolist() for p in parameters(resumed.model)] == [p.value.tolist() for p in parameters(whole.model)]
 

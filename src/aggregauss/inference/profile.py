@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from tqdm.auto import tqdm
@@ -46,11 +47,11 @@ def whole_passes(
         best, _ = climb(passes.with_q(state, held), state, tolerance)
         return best, passes.over(best, held)
 
-    state, _, flat = saved or (start, [], ())
-    known = [(float(flat[i]), np.asarray(flat[i + 1])) for i in range(0, len(flat), 2)]
-    profile = Profile(top_of, passes.template, dtype, state, FINER * tolerance, checkpoint, bar, known)
+    profile = Profile(top_of, passes.template, dtype, start, FINER * tolerance, checkpoint, bar)
+    if saved is not None:
+        profile.resume(saved[0], saved[2])
     vector = np.asarray(start.free.vector)
-    if not known:
+    if saved is None:
         profile.state, _ = top_of(start, tolerance)
     if learn and vector.size:
         unit = sizes(passes.template)
@@ -71,8 +72,8 @@ def whole_passes(
     close = max(min(CLOSE, FINER * tolerance), 4 * rounding * abs(max(profile.history)))
     top, uphill = top_of(transported(passes.template, profile.state, jnp.asarray(vector), dtype), close)
     if profile.best is not None and not uphill.objective >= profile.best[0] - tolerance:  # the search came down again
-        _, vector, top = profile.best
-        uphill = passes.over(top, held)
+        _, top = profile.best
+        vector, uphill = np.asarray(top.free.vector), passes.over(top, held)
 
     def near(vector: np.ndarray) -> tuple[float, np.ndarray, ascent.State]:
         best, rise = top_of(transported(passes.template, top, jnp.asarray(vector), dtype), close)
@@ -96,9 +97,9 @@ class Profile:
     tolerance: float
     checkpoint: Checkpoint
     bar: tqdm
-    known: list[Evaluation]  # those of an earlier run of the same search come first
+    known: list[Evaluation] = dataclasses.field(default_factory=list)  # an earlier run of the same search comes first
     history: list[float] = dataclasses.field(default_factory=list)
-    best: tuple[float, np.ndarray, ascent.State] | None = None  # of this run
+    best: tuple[float, ascent.State] | None = None
 
     def __call__(self, vector: np.ndarray) -> Evaluation:
         """The profile and its gradient."""
@@ -113,7 +114,7 @@ class Profile:
         if np.isfinite(value) and np.isfinite(slope).all():
             self.state = best
             if self.best is None or value > self.best[0]:
-                self.best = value, vector, best
+                self.best = value, best
         else:
             value, slope = -np.inf, np.zeros_like(slope)
         self.history.append(value)
@@ -126,7 +127,17 @@ class Profile:
 
     def save(self) -> None:
         """To the checkpoint."""
-        self.checkpoint.write(self.state, self.history, tuple(x for pair in self.known for x in pair))
+        value, best = self.best or (-np.inf, self.state)
+        leaves = [np.asarray(x) for x in jax.tree.leaves(best)]
+        self.checkpoint.write(self.state, self.history, (value, *leaves, *(x for pair in self.known for x in pair)))
+
+    def resume(self, state: ascent.State, extra: tuple[Any, ...]) -> None:
+        """What `save` wrote beside the state."""
+        structure = jax.tree.structure(state)
+        value, known = float(extra[0]), extra[1 + structure.num_leaves :]
+        best = jax.tree.unflatten(structure, [jnp.asarray(x) for x in extra[1 : 1 + structure.num_leaves]])
+        self.state, self.best = state, (value, best) if np.isfinite(value) else None
+        self.known = [(float(known[i]), np.asarray(known[i + 1])) for i in range(0, len(known), 2)]
 
 
 def search(
