@@ -25,7 +25,7 @@ from aggregauss.io.redistribute import pixel_ratio
 from aggregauss.io.words import listed
 
 WHO = "predict_raster"
-BATCH = 16_384  # rows that `predict` gets at a time, always as many, so that it is compiled once
+BATCH = 4096  # rows that `predict` gets at a time, always as many, so that it is compiled once
 Window = tuple[int, int, int, int]  # first row, first column, rows, columns
 
 
