@@ -14,7 +14,7 @@ from collections.abc import Callable
 import geopandas as gpd
 import numpy as np
 import pandas as pd
-from peers import Found, arguments, centres, folder, ours, resumable, stopwatch
+from peers import Found, arguments, folder, ours, resumable, stopwatch
 from scipy.optimize import minimize_scalar
 from scipy.stats import nbinom
 from shapely.geometry import Polygon, box
@@ -82,8 +82,7 @@ class Case:
         names = self.names if covariates else []
         X = self.X if covariates else self.X[:, -2:]
         bags = ag.Bags(X, bag=self.parent[self.unit], weights=self.area)
-        places = [len(names), len(names) + 1]
-        model, scheme = ours(names, self.below, inducing=centres(X, places, self.inducing))
+        model, scheme = ours(names, X, self.below, self.inducing)
         known = self.coarse["count"].to_numpy(float)
         post = model.fit(bags, known, inference=scheme, progress=False)
         new = post.predict(ag.Bags(X, bag=self.unit, weights=self.area), "observation")
@@ -120,11 +119,11 @@ def counties(path) -> Case:
 
 
 def sheffield(path) -> Case:
-    """280 output areas in 18 MSOAs, as points 60 m apart; the covariate is the density of house sales, log of 1 + per ha."""
+    """280 output areas in 18 MSOAs, as points 90 m apart; the covariate is the density of house sales, log of 1 + per ha."""
     areas = gpd.read_file(path / "sheffield_oa.gpkg", layer="oa")
     fine = gpd.GeoDataFrame({"count": areas.population}, geometry=areas.geometry, crs=areas.crs)
     west, south, east, north = fine.total_bounds
-    grid = np.stack(np.meshgrid(np.arange(west, east, 60.0), np.arange(south, north, 60.0)), -1).reshape(-1, 2)
+    grid = np.stack(np.meshgrid(np.arange(west, east, 90.0), np.arange(south, north, 90.0)), -1).reshape(-1, 2)
     inside = gpd.sjoin(gpd.GeoDataFrame(geometry=gpd.points_from_xy(*grid.T), crs=fine.crs), fine, predicate="within")
     missed = np.setdiff1d(np.arange(len(fine)), inside.index_right)
     xy = np.concatenate([grid[inside.index], [[p.x, p.y] for p in fine.representative_point().iloc[missed]]])
