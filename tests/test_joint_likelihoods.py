@@ -219,7 +219,9 @@ def test_both_ways_to_the_variance_of_an_integral_agree(likelihood):
     """wᵀ k w - T Q Tᵀ is what T explains of the open part plus that part."""
     bags = ag.Bags(X, np.arange(40) // 5, measure="mean")
     model = ag.MultiTaskGP([ag.RBF(1.0), ag.Matern32(2.0)], {"y": likelihood})
-    observations = model._observe({"y": (bags, np.sin(np.arange(8.0)))}, {}, {})
+    observations = model._observe(
+        {"y": (bags, np.sin(np.arange(8.0)))}, {"noise_variance": {}, "counts": {}, "variances": {}}
+    )
     template, places = starts(model, observations, 0, 0)[0], on_device(model.inducing(Z, observations.support, 0))
     (shape,) = choose_shapes(observations, 8, places.size, 32, np.dtype(float))
     assert shape.every_atom
@@ -309,7 +311,7 @@ def test_the_climb_with_a_log_variance_ends_where_little_is_left_to_gain():
     model = ag.MultiTaskGP([ag.RBF(ag.fixed(1.5))], {"y": ag.HeteroscedasticGaussian()}, rank=2).replace(
         {"mixing[0].weights": ag.fixed([0.777, -2.26, 1.507]), "mean.values": ag.fixed([-0.504, -3.011])}
     )
-    observations = model._observe({"y": (ag.Points(x), y)}, {}, {})
+    observations = model._observe({"y": (ag.Points(x), y)}, {"noise_variance": {}, "counts": {}, "variances": {}})
     places = on_device(model.inducing(x[::2], observations.support, 0))
     shapes = choose_shapes(observations, 14, 14, 32, np.dtype(float))
     passes = Passes(model, observations, ascent.Settings("linearised", "float64", True, False), shapes, 0)

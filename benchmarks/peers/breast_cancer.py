@@ -101,7 +101,9 @@ class Counties:
         key = np.column_stack([fips, X // CELL])
         X, people, first = merged(X, self.points.POP10.to_numpy(float), key)
         bags = ag.Bags(X, bag=fips[first], weights=people, measure="mean")
-        kernel = ag.Matern32(ag.param(60.0, prior=ag.RangePrior(below=BELOW)), ag.param(100.0, prior=ag.LogNormal(100.0, 1.0)))
+        kernel = ag.Matern32(
+            ag.param(60.0, prior=ag.RangePrior(below=BELOW)), ag.param(100.0, prior=ag.LogNormal(100.0, 1.0))
+        )
         model = ag.GP(kernel, ag.Gaussian(ag.param(20.0, prior=ag.LogNormal(30.0, 1.0))), mean=ag.Constant())
         left = model.fit(bags, self.rate, self.noise, progress=False).leave_one_out()
         return left.mean, left.std
@@ -134,7 +136,11 @@ def compute(counties: Counties, method: str) -> dict[str, str]:
     z = 1.959964
 
     def inside(spread: np.ndarray) -> str:
-        return f"{ag.metrics.coverage(y[known], (mean - z * spread)[known], (mean + z * spread)[known]):.4f}" if known.any() else ""
+        return (
+            f"{ag.metrics.coverage(y[known], (mean - z * spread)[known], (mean + z * spread)[known]):.4f}"
+            if known.any()
+            else ""
+        )
 
     score = f"{-ag.metrics.gaussian_nlpd(y[known], mean[known], full[known] ** 2):.4f}" if known.any() else ""
     return {

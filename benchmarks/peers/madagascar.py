@@ -11,7 +11,20 @@ import warnings
 import geopandas as gpd
 import numpy as np
 import pandas as pd
-from peers import SCORES, VARIANCE, Found, arguments, folder, log_normal, merged, of_counts, ours, resumable, scores, stopwatch
+from peers import (
+    SCORES,
+    VARIANCE,
+    Found,
+    arguments,
+    folder,
+    log_normal,
+    merged,
+    of_counts,
+    ours,
+    resumable,
+    scores,
+    stopwatch,
+)
 
 import aggregauss as ag
 
@@ -59,7 +72,10 @@ class Country:
     def means(self, group: np.ndarray) -> np.ndarray:
         """Population-weighted means of all columns over groups of districts."""
         code = group[self.district]
-        return np.stack([np.bincount(code, self.people * c) for c in self.X.T], axis=1) / np.bincount(code, self.people)[:, None]
+        return (
+            np.stack([np.bincount(code, self.people * c) for c in self.X.T], axis=1)
+            / np.bincount(code, self.people)[:, None]
+        )
 
     def shapes(self, group: np.ndarray, cases: np.ndarray) -> gpd.GeoDataFrame:
         """Groups of districts as polygons with their cases."""
@@ -109,7 +125,9 @@ class Task:
     def dasymetric(self) -> np.ndarray:
         from tobler.dasymetric import masked_area_interpolate
 
-        known, wanted = (self.country.shapes(*x).to_crs(4326) for x in ((self.source, self.known), (self.target, self.wanted)))
+        known, wanted = (
+            self.country.shapes(*x).to_crs(4326) for x in ((self.source, self.known), (self.target, self.wanted))
+        )
         found = masked_area_interpolate(known, wanted, self.mask, pixel_values=[1], extensive_variables=["cases"])
         return found["cases"].to_numpy()
 

@@ -57,7 +57,10 @@ def log_normal(mean: np.ndarray, sd: float | np.ndarray, y: np.ndarray) -> Found
     """log y ~ N(log mean, sd²): what a method that gives numbers only is scored by."""
     center = np.log(mean)
     return Found(
-        mean, norm.logpdf(np.log(y), center, sd), np.exp(center - norm.ppf(0.975) * sd), mean * np.exp(norm.ppf(0.975) * sd)
+        mean,
+        norm.logpdf(np.log(y), center, sd),
+        np.exp(center - norm.ppf(0.975) * sd),
+        mean * np.exp(norm.ppf(0.975) * sd),
     )
 
 

@@ -221,7 +221,14 @@ def validate(
         if out is not None:
             found.table.to_csv(out, index=False, float_format="%.8g")
     if as_json:
-        typer.echo(json.dumps({"how": found.how, "scores": json.loads(found.scores.to_json(orient="index"))}))
+        typer.echo(
+            json.dumps(
+                {
+                    "how": found.how,
+                    "scores": found.scores.astype(object).where(found.scores.notna(), None).to_dict("index"),
+                }
+            )
+        )
     else:
         Console().print(as_table(found.scores.reset_index(names=""), f"Regions not seen, {found.how}"))
 

@@ -4,6 +4,10 @@ exactextract can lose whole cells of a polygon whose sides run along cell edges.
 its area is therefore intersected cell by cell (Shapely), which is slower.
 """
 
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportOptionalSubscript=false, reportReturnType=false
+# (tables and geometries: the declared types of pandas and exactextract are wider than what they return)
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,9 @@
 """A table of individuals with a region column, and a table of what was observed in each region."""
 
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportOptionalSubscript=false, reportReturnType=false
+# (tables and geometries: the declared types of pandas and exactextract are wider than what they return)
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 

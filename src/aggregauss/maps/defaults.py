@@ -79,7 +79,7 @@ def _centres(pixels: np.ndarray, m: int, seed: int) -> np.ndarray:
 
     sd = pixels.std(axis=0)
     scale = np.where(sd > 0, sd, 1.0)
-    return KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(pixels / scale).cluster_centers_ * scale
+    return KMeans(m, n_init="auto", max_iter=30, random_state=seed).fit(pixels / scale).cluster_centers_ * scale
 
 
 def _field(columns: range, unit: float, diameter: float) -> Kernel:

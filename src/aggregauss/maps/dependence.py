@@ -43,7 +43,8 @@ def dependence(post: Posterior, pixels: Pixels, level: float = 0.95, seed: int =
 def _along(
     post: Posterior, inputs: np.ndarray, j: int, name: str, chosen: np.ndarray, rug: np.ndarray, level: float
 ) -> Dependence:
-    values = np.unique(np.linspace(*np.quantile(inputs[:, j], [0.01, 0.99]), VALUES))
+    low, high = (float(x) for x in np.quantile(inputs[:, j], [0.01, 0.99]))
+    values = np.unique(np.linspace(low, high, VALUES))
     moved = np.tile(inputs[chosen], (len(values), 1))
     moved[:, j] = np.repeat(values, len(chosen))
     bags = Bags(moved, np.repeat(np.arange(len(values)), len(chosen)), measure="mean")

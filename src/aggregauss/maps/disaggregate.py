@@ -120,4 +120,7 @@ def read_map(
     names = None if groups is None else column(shapes, groups, "validate", "groups").to_numpy(str)
     own = read_regions(shapes, response, label=label, examined=examined, counts=counts, notes=notes)
     pixels = read_pixels(own, population, covariates, resolution=resolution, categorical=categorical, notes=notes)
+    if names is not None:  # regions that hold nobody may have been left out
+        known = dict(zip(own["label"], names))
+        names = np.array([known[label] for label in pixels.regions["label"]])
     return pixels, names

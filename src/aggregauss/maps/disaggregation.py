@@ -142,8 +142,8 @@ class Disaggregation:
         return {
             "regions": len(table),
             "pixels": len(self.pixels.population),
-            "observed": float(table["observed"].sum()),
-            "fitted": float(table["fitted"].sum()),
+            "observed": float(table["observed"].to_numpy().sum()),
+            "fitted": float(table["fitted"].to_numpy().sum()),
             "log_evidence": self.posterior.evidence,
             "settings": self.settings.words(),
             "seconds": self.record.seconds,

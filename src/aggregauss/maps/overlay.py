@@ -8,6 +8,7 @@ import numpy as np
 from aggregauss.checks import first_bad
 from aggregauss.io.coverage import coverage
 from aggregauss.io.pixel_record import Pixels
+from aggregauss.io.regions import read_shapes
 from aggregauss.supports.support import Measure, Support
 
 
@@ -65,7 +66,7 @@ def overlay(pixels: Pixels, target: Any) -> Pieces:
 def _in_coordinates_of_the_grid(target: Any, crs: str) -> Any:
     import geopandas as gpd
 
-    shapes = target if isinstance(target, gpd.GeoDataFrame | gpd.GeoSeries) else gpd.read_file(target)
+    shapes = target if isinstance(target, gpd.GeoDataFrame | gpd.GeoSeries) else read_shapes(target)
     if shapes.crs is None:
         raise ValueError(
             'predict: the polygons have no coordinate reference system. Set it, e.g. gdf.set_crs("EPSG:4326").'

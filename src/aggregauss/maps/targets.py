@@ -9,6 +9,7 @@ import numpy as np
 
 from aggregauss.inference.posterior import Posterior
 from aggregauss.io.folder import whole_folder
+from aggregauss.io.regions import read_shapes
 from aggregauss.maps.disaggregation import Disaggregation
 from aggregauss.maps.overlay import overlay
 from aggregauss.maps.surface import predict_points
@@ -49,9 +50,7 @@ def predict_polygons(
     overwrite: bool = False,
 ) -> list[Path]:
     """Writes the table of a file of polygons, with and without their outlines."""
-    import geopandas as gpd
-
-    shapes = gpd.read_file(target)
+    shapes = read_shapes(target)
     table = polygon_table(found, shapes, measure=measure, level=level, threshold=threshold)
     taken = {name: f"predicted_{name}" for name in table.columns if name in shapes.columns}
     joined = shapes.join(table.rename(columns=taken))

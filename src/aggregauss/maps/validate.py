@@ -50,12 +50,13 @@ class Validation:
         import pandas as pd
 
         t = self.table
-        rates = {"this model": t["fitted_rate"], "constant rate": t["constant_rate"]}
+        rates = {"this model": t["fitted_rate"].to_numpy(), "constant rate": t["constant_rate"].to_numpy()}
+        truth = t["rate"].to_numpy()
+        some = truth > 0
         found = pd.DataFrame(index=list(rates))
-        found["RMSE of rates"] = [rmse(t["rate"], rate) for rate in rates.values()]
-        if (t["rate"] > 0).any() and all((rate > 0).all() for rate in rates.values()):
-            some = t["rate"] > 0
-            found["RMSE of log rates"] = [rmse(np.log(t["rate"][some]), np.log(r[some])) for r in rates.values()]
+        found["RMSE of rates"] = [rmse(truth, rate) for rate in rates.values()]
+        if some.any() and all((rate > 0).all() for rate in rates.values()):
+            found["RMSE of log rates"] = [rmse(np.log(truth[some]), np.log(rate[some])) for rate in rates.values()]
         found["mean log score"] = [t["log_score"].mean(), np.nan]
         found["inside 95%"] = [coverage(t["observed"], t["lower95%"], t["upper95%"]), np.nan]
         return found
