@@ -132,7 +132,7 @@ def _outlines(found: Disaggregation) -> tuple[tuple[float, float, float, float],
     bounds = (west, north + e * grid.shape[0], west + a * grid.shape[1], north)
     shapes = found.pixels.regions[["label", "geometry"]]
     simple = shapes.assign(geometry=shapes.geometry.simplify(abs(a) / 4))
-    return bounds, bool(shapes.crs.is_geographic), json.loads(simple.to_json())
+    return bounds, bool(shapes.crs.is_geographic), json.loads(str(simple.to_json()))
 
 
 def _calibration(found: Disaggregation, validation: Validation | None) -> "pd.DataFrame":
