@@ -105,14 +105,13 @@ if __name__ == "__main__":
         f"""
 Rates of first and of second births by single age and year in Canada. {TESTED} cells are tested. {FINE} others are known by
 themselves, and all that are not tested as means over blocks: four tasks, which share two functions. Either every task has
-one noise variance, or every task has a log variance that is mixed from the same functions (`HeteroscedasticGaussian`;
+one noise variance, or every task has a log variance too, for which there is a third function (`HeteroscedasticGaussian`;
 that search begins where the other ended). `SVI` with {INDUCING} inducing points for each function; {REPETITIONS} repetitions,
 averaged. SNLP is the mean negative log density of a tested rate less that of a normal distribution with mean and variance of all cells that are not tested.
 
 {table(["blocks", "output", "model", "bound", "SMSE", "SNLP", "inside 95%"], lines(rows))}
 
-The heteroscedastic model has the better SNLP in {better} of {len(snlp)} cases and always the higher bound, but a larger squared
-error: rates are near zero, and hardly scatter, at the youngest and oldest ages, and a model that may call the rest noise
-follows those ages closely and the others less. Its evidence has several tops, and the search finds one of them.
+The heteroscedastic model has the better SNLP in {better} of {len(snlp)} cases. Rates are near zero, and hardly scatter, at the youngest
+and oldest ages. The bound has several tops, and the search finds one of them.
 """,
     )
