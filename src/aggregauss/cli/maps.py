@@ -215,6 +215,7 @@ def validate(
             layer=layer,
             categorical=categorical,
             resolution=resolution,
+            counts=likelihood != "gaussian",
             groups=groups,
         )
         found = ag.maps.validate(pixels, settings, folds=folds, groups=names, progress=not as_json)
