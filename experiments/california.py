@@ -25,6 +25,7 @@ METHODS = {  # supports, whether with white noise, and whether the dispersion of
     "centres": ("points", False, True),
     "cells": ("regions", False, True),
 }
+FIRST = 2  # trials 0 and 1 were looked at while settings were chosen
 SOME = 4000  # hidden blocks at which posterior means are compared
 INDUCING = 33  # ⌊√(m³ / n)⌋ with 224 cells and 10,000 blocks
 SCORED = ["method", "likelihood", "output", "rmse", "learning", "seconds"]
@@ -328,7 +329,7 @@ if __name__ == "__main__":
     options = parser.parse_args()
     path = folder(options, "california_housing")
     warnings.simplefilter("ignore")
-    trials, few = range(options.trials), range(options.variational_trials)
+    trials, few = (range(FIRST, FIRST + n) for n in (options.trials, options.variational_trials))
     parts = {
         "prediction": (prediction, [(t, g) for g in (0.4, 0.8) for t in trials], ["trial", "grid", *SCORED]),
         "variational": (variational, [(t, o, f) for t in few for o in OUTPUTS for f in LIKELIHOODS], VARIED),

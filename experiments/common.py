@@ -2,9 +2,13 @@
 
 import argparse
 import csv
+import fcntl
+import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,9 +48,9 @@ def resumable(
 ) -> list[dict[str, str]]:
     """Rows for all keys, computing those that an earlier run has not written; each is on disk as soon as it is known.
 
-    `columns` starts with the names of the key's parts; `compute(*key)` gives one row or several, without the key. Where
-    the variable AGGREGAUSS_SHARE is "2/16", every sixteenth of the keys is looked at, beginning with the third:
-    so sixteen processes can work side by side, and a last one without it writes the page.
+    `columns` starts with the names of the key's parts; `compute(*key)` gives one row or several, without the key.
+    Processes that are started side by side share the work: each takes keys that no other one is at. The last to end
+    has all rows.
     """
     from tqdm import tqdm
 
@@ -56,16 +60,37 @@ def resumable(
     if fresh or not path.exists():
         path.write_text(",".join(columns) + "\n")
     width = len(keys[0])
-    done = {tuple(row[c] for c in columns[:width]) for row in _read(path)}
-    share, shares = map(int, os.environ.get("AGGREGAUSS_SHARE", "0/1").split("/"))
-    for key in tqdm([k for k in keys[share::shares] if tuple(map(str, k)) not in done], desc=name):
-        made = compute(*key)
-        with path.open("a", newline="") as stream:
-            writer = csv.DictWriter(stream, columns)
-            for row in made if isinstance(made, list) else [made]:
-                writer.writerow({**dict(zip(columns, key)), **row})
+
+    def known() -> set[tuple[str, ...]]:
+        return {tuple(row[c] for c in columns[:width]) for row in _read(path)}
+
+    done = known()
+    for key in tqdm([k for k in keys if tuple(map(str, k)) not in done], desc=name):
+        with _claimed(f"{path}{key}") as mine:
+            if not mine or tuple(map(str, key)) in known():
+                continue
+            made = compute(*key)
+            with path.open("a", newline="") as stream:
+                writer = csv.DictWriter(stream, columns)
+                writer.writerows(
+                    {**dict(zip(columns, key)), **row} for row in (made if isinstance(made, list) else [made])
+                )
     wanted = {tuple(map(str, k)) for k in keys}
     return [row for row in _read(path) if tuple(row[c] for c in columns[:width]) in wanted]
+
+
+@contextmanager
+def _claimed(what: str) -> Iterator[bool]:
+    """Whether this process alone is at it; the claim ends with the block, or with the process."""
+    path = Path(tempfile.gettempdir()) / f"aggregauss-{hashlib.sha256(what.encode()).hexdigest()[:20]}"
+    with path.open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+            path.unlink(missing_ok=True)
 
 
 def page(name: str, title: str, body: str) -> None:
