@@ -25,7 +25,7 @@ def evaluation(kernel, support, y):
     return lambda: _value_and_grad(log_evidence, vector, model, data)
 
 
-def rows_for(n: int) -> list[list[object]]:
+def rows_for(n: int) -> list[list[str]]:
     rng = np.random.default_rng(0)
     edges = np.linspace(0.0, 100.0, n + 1)
     partition = ag.Intervals(edges[:-1], edges[1:])

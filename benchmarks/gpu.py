@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from malaria import make
-from step import LANDMARKS, Step
+from step import LANDMARKS, Step, malaria_step
 from timing import show
 
 

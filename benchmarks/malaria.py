@@ -10,7 +10,7 @@ import argparse
 import resource
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,7 +105,8 @@ def write_parquet(path: str | Path, data: Data, rows: int = CHUNK) -> tuple[Path
     counts = path.with_stem(path.stem + "-counts")
     fields = [(f"x{j}", pa.float32()) for j in range(data.X.shape[1])]
     schema = pa.schema([*fields, ("bag", pa.int32()), ("population", pa.float32())])
-    with parquet.ParquetWriter(path, schema, use_dictionary=["bag"]) as writer:
+    options: Any = {"use_dictionary": ["bag"]}
+    with parquet.ParquetWriter(path, schema, **options) as writer:
         for start in range(0, len(data.X), rows):
             part = slice(start, start + rows)
             columns = [*np.ascontiguousarray(data.X[part].T), data.bag[part], data.population[part]]

@@ -49,7 +49,7 @@ def prepared(data: Data, m: int, dtype: Any) -> dict[str, Callable[[], Any]]:
     return ready
 
 
-def rows_for(data: Data, m: int, dtype: Any, repeats: int) -> list[list[object]]:
+def rows_for(data: Data, m: int, dtype: Any, repeats: int) -> list[list[str]]:
     seconds = interleaved(prepared(data, m, dtype), repeats)
     unit, own, same = (seconds[name] for name in ("two products", "aggregauss", "aggregauss, Jensen's bound"))
     return [[f"**{np.dtype(dtype).name}, N = {len(data.X):,}, m = {m}**", "", "", "", ""]] + [
@@ -57,12 +57,12 @@ def rows_for(data: Data, m: int, dtype: Any, repeats: int) -> list[list[object]]
     ]
 
 
-def scaling(pixels: list[int], m: int, dtype: Any, repeats: int) -> list[list[object]]:
+def scaling(pixels: list[int], m: int, dtype: Any, repeats: int) -> list[list[str]]:
     data = {n: make(n) for n in pixels}
     seconds = interleaved({str(n): ours(data[n], m, dtype) for n in pixels}, repeats)
     per_pixel = {n: seconds[str(n)] / n for n in pixels}
     return [
-        [f"{n:,}", len(data[n].y), f"{seconds[str(n)]:.3f}", f"{1e6 * s:.2f}", f"{s / per_pixel[pixels[-1]]:.2f}"]
+        [f"{n:,}", f"{len(data[n].y)}", f"{seconds[str(n)]:.3f}", f"{1e6 * s:.2f}", f"{s / per_pixel[pixels[-1]]:.2f}"]
         for n, s in per_pixel.items()
     ]
 

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -21,7 +21,7 @@ def interleaved(tasks: dict[str, Callable[[], Any]], repeats: int = 15) -> dict[
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
-def show(header: list[str], rows: list[list[object]]) -> None:
+def show(header: list[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a Markdown table."""
     print("| " + " | ".join(header) + " |")
     print("|---|" + "--:|" * (len(header) - 1))

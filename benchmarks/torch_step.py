@@ -223,7 +223,7 @@ def _bags(mean: Any, variance: Any, population: Any, bag: Any, y: Any) -> Any:
     return (y * total.log()).sum() - (population * (mean + variance / 2).exp()).sum()
 
 
-def compare(data: Data, m: int, dtype: Any, inducing: bool = True) -> list[list[object]]:
+def compare(data: Data, m: int, dtype: Any, inducing: bool = True) -> list[list[str]]:
     """Rows of value and largest relative difference of a gradient from plain JAX's."""
     rows = []
     for whitened, steps in {
