@@ -48,7 +48,7 @@ def main() -> None:
     options = parser.parse_args()
     n, m = options.observations, options.inducing
     model, data = problem(n)
-    observations = model._observe(data, {})
+    observations = model._observe(data, {known: {} for known in ("noise_variance", "counts", "variances")})
     inducing = model.inducing(m // FUNCTIONS, observations.support, 0)
     rows = []
     for dtype in ("float32", "float64"):
