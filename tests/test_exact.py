@@ -140,7 +140,8 @@ def test_means_and_totals_tell_the_same_story():
 def test_linear_mean_is_integrated_over_the_supports():
     x = np.linspace(0, 9, 10)
     bins = ag.Intervals(x, x + 1)
-    post = ag.GP(ag.RBF(1.0, 1e-6), ag.Gaussian(1e-4), mean=ag.LinearMean([0.0])).fit(bins, 3.0 + 2.0 * (x + 0.5))
+    kernel, noise = ag.RBF(ag.fixed(1.0), ag.fixed(1e-6)), ag.Gaussian(ag.fixed(1e-4))  # the line explains everything
+    post = ag.GP(kernel, noise, mean=ag.LinearMean([0.0])).fit(bins, 3.0 + 2.0 * (x + 0.5))
     assert float(post.model.mean.value) == pytest.approx(3.0, abs=1e-3)
     assert float(post.model.mean.slope[0]) == pytest.approx(2.0, abs=1e-3)
     assert post.predict(ag.Intervals([20.0], [22.0])).mean[0] == pytest.approx(2 * (3 + 2 * 21), abs=1e-2)

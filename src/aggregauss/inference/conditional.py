@@ -33,7 +33,7 @@ from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.support import Support
 
 Rule = Callable[[Any, Inducing, Prepared, Group], tuple[Array, Array]]
-BLOCK = 1 << 22  # entries of k(s, T) held at once
+BLOCK = 1 << 20  # entries of k(s, T) held at once: 8 MB, which caches hold
 ATOMS = 1 << 18  # atoms of supports that are predicted together
 PROBES = 128  # individuals of a bag whose covariances stand for all
 
@@ -61,7 +61,7 @@ def latent_moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance in blocks; each is filled up to a power of two, so that few shapes are compiled."""
     means, variances = [], []
-    for index in _blocks(support, max(16, BLOCK // max(1, len(state.alpha)))):
+    for index in _blocks(support, len(state.alpha)):
         size = 1 << max(4, (len(index) - 1).bit_length())
         block = support[np.concatenate([index, np.full(size - len(index), index[-1])])]
         mean, variance = _condition(model, train, state, layout(block), moments(block))
@@ -70,8 +70,9 @@ def latent_moments(
     return np.concatenate(means), np.concatenate(variances)
 
 
-def _blocks(support: Support, rows: int) -> Iterator[np.ndarray]:
-    """Consecutive supports, up to a number of them and of their atoms."""
+def _blocks(support: Support, columns: int) -> Iterator[np.ndarray]:
+    """Consecutive supports, by a power of two of them, up to BLOCK entries of k(s, T) and a number of atoms."""
+    rows = 1 << max(4, (BLOCK // max(1, columns)).bit_length() - 1)
     share = (np.cumsum(support.atom_counts) - 1) // ATOMS
     cuts = np.flatnonzero(np.diff(share)) + 1
     for part in np.split(np.arange(len(support)), cuts):
@@ -84,7 +85,7 @@ def several_moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means and covariances, shapes (n, P) and (n, P, P), of the same supports in several channels."""
     means, covariances = [], []
-    for index in _blocks(channels[0], max(16, BLOCK // max(1, len(channels) * len(state.alpha)))):
+    for index in _blocks(channels[0], len(channels) * len(state.alpha)):
         size = 1 << max(4, (len(index) - 1).bit_length())
         filled = np.concatenate([index, np.full(size - len(index), index[-1])])
         own = [(layout(block), moments(block)) for block in (support[filled] for support in channels)]
