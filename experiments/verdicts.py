@@ -184,8 +184,8 @@ above that of the places, or if their intervals hold at least 5% less of the tru
   blind to noise: of verdicts "fine enough" there is harm in {rate(known, 1)} where the error of a summary is below {HIDDEN:g} of its noise, and
   in {rate(known, 0)} where it is not. Look at both numbers.
 * **"Borderline" is a toss-up**: harm in {right(known, "borderline", True)} and {right(learned, "borderline", True)}.
-* **"Too coarse" does not mean that places would be much better.** With known parameters there is harm in {right(known, "coarse", True)}: beyond a
-  lengthscale the places have little to say either. It does mean that parameters learned at centres mislead: harm in {right(learned, "coarse", True)}.
+* **"Too coarse" does not promise that places do better.** With known parameters there is harm in {right(known, "coarse", True)}, with learned ones in
+  {right(learned, "coarse", True)}: coarse centres mislead most about the kernel itself.
 * η hardly tells harm from none above 0.3. The advice beside it ("points will do", where the error of a summary is below
   {HIDDEN:g} of its noise) overruled the level {len(told)} times, and {(~told.harm).sum()} times rightly.
 * A verdict is only as good as the kernel. Of {(learned.level == "fine").sum()} verdicts "fine enough" under learned kernels, {len(smoothed)} were of cells wider than half the true

@@ -311,7 +311,7 @@ def test_regions_without_events_say_nothing_of_the_dispersion():
     assert (cells.mean == 0).mean() > 0.3
     model = ag.GP(ag.RBF(ag.fixed(3.0), ag.fixed(0.1)), ag.SampleQuasi("poisson", dispersion=2.0), mean=ag.Constant())
     post = _fit(model, cells.points, cells, inference=ag.Exact(restarts=0))
-    assert float(post.model.likelihood.dispersion) == pytest.approx(1.0, abs=0.1)
+    assert float(post.model.likelihood.dispersion) == pytest.approx(1.0, abs=0.15)
 
 
 def test_variances_of_zeros_and_ones_say_nothing_of_the_dispersion():

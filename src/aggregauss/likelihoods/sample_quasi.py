@@ -173,7 +173,7 @@ class SampleQuasi(Conjugate):
         return np.where(self.about.at_end(y) | binary, np.nan, variances)
 
     def check_variances(self, y: np.ndarray, counts: np.ndarray | None, variances: np.ndarray | None) -> None:
-        """Not negative, none among single individuals, and not more than the family can have."""
+        """Not negative, zero where individuals cannot differ, and not more than the family can have."""
         if variances is None:
             return
         assert counts is not None
@@ -184,7 +184,7 @@ class SampleQuasi(Conjugate):
             (variances < 0, "not be negative", "Give variances among individuals, with divisor n."),
             ((counts == 1) & some, "be zero for one individual", "Give variances among individuals, with divisor n."),
             (self.noiseless & some, "be zero under a dispersion that is fixed at zero", "Let it be learned."),
-            (at_end & some, f"be zero where all are {self.about.low:g}", "Look at the mean and variance of that row."),
+            (at_end & some, "be zero where the mean is at an end of its range", "Look at the mean of that row too."),
             (
                 (self.family == "binomial") & (variances > most),
                 "not exceed ȳ (1 - ȳ) for zeros and ones",

@@ -190,7 +190,8 @@ def taken_by(likelihood: Likelihood, observations: Observations, aggregation: st
 
 def warn_of_contradictions(model: Any, observations: Observations) -> None:
     """Summaries of one place, or of one region, that differ by far more than their noise."""
-    if observations.counts is None or not all(isinstance(g, Conjugate) for g in model.likelihoods):
+    in_memory = hasattr(observations.support, "center")
+    if observations.counts is None or not in_memory or not all(isinstance(g, Conjugate) for g in model.likelihoods):
         return
     found = contradiction(observations, np.asarray(model.noise(observations.on_device())))
     if found is not None:
