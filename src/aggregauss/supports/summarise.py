@@ -108,7 +108,7 @@ def _regions(X: np.ndarray, regions: Any) -> Found:
     areas = _as_areas(regions)
     if areas is not None:
         return _in_areas(X, areas)
-    if np.shape(regions) != (len(X),):
+    if isinstance(regions, Support) or np.shape(regions) != (len(X),):
         raise TypeError(
             'summarise: "regions" must be areas (Shapely geometries, a GeoDataFrame or Polygons) or names, one for '
             f"each of the {len(X)} individuals, but got {type(regions).__name__}. Use grid=... for cells."
