@@ -78,6 +78,8 @@ CASES = {
         KeyError,
         ["variances", '"b"'],
     ),
+    "plan for a number": (lambda: ag.plan_grid(3.0, [[0.0], [1.0]]), TypeError, ['plan_grid: "kernel" must be a kernel', "float"]),
+    "target in words": (lambda: ag.plan_grid(ag.RBF(), [[0.0], [1.0]], target="fine"), ValueError, ['"target" must be at least 0', "'fine'"]),
     "grid and regions": (lambda: ag.summarise([[0.0]], [1.0], grid=1.0, regions=["a"]), ValueError, ['either "grid"']),
     "neither": (lambda: ag.summarise([[0.0]], [1.0]), ValueError, ['either "grid"']),
     "origin without grid": (lambda: ag.summarise([[0.0]], [1.0], regions=["a"], origin=0.0), ValueError, ['"origin"']),
