@@ -9,6 +9,7 @@ import functools
 
 import numpy as np
 import pandas as pd
+import verdicts
 from common import arguments, page, picture, resumable, table
 
 import aggregauss as ag
@@ -201,6 +202,7 @@ noise of the cell's mean) are what `post.granularity()` reports.
   the truth. Nine cells say little about a lengthscale, and centres make the function seem smooth: it is learned as
   {trio("learned", "evenly", 2.0, "lengthscale")} on average, where 1 is true.
 """
+    body += verdicts.section(verdicts.rows(options.fresh))
     page("points_or_regions", "The centre, the cell, or the places", body)
 
 

@@ -75,14 +75,15 @@ def compute(kernel: str, scale: float, m: int) -> dict:
 
 def draw(rows: pd.DataFrame) -> None:
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     panels = {
         "eta": "η (dots: simulated)",
-        "printed": "η as printed",
-        "evidence": "error of the log marginal likelihood",
+        "printed": "η as printed in the paper",
+        "evidence": "error of log marginal likelihood",
         "rmse": "RMSE between posterior means",
     }
-    figure, axes = plt.subplots(2, 4, figsize=(15, 6.5), sharex=True, layout="constrained")
+    figure, axes = plt.subplots(2, 4, figsize=(15, 7), sharex=True, sharey="col", layout="constrained")
     for line, kernel in zip(axes, KERNELS):
         for ax, (name, title) in zip(line, panels.items()):
             for scale, colour in zip(SCALES, ("tab:blue", "tab:green", "tab:red")):
@@ -94,11 +95,21 @@ def draw(rows: pd.DataFrame) -> None:
                     ax.fill_between(part.m, part[f"{name}_least"], part[f"{name}_largest"], color=colour, alpha=0.2)
                 if name == "eta":
                     ax.plot(part.m, part.simulated, ".", color=colour)
-            ax.set_title(f"{kernel}: {title}", fontsize=10)
+            if kernel == "Laplacian":
+                ax.set_title(title, fontsize=11)
             ax.grid(alpha=0.3)
-        line[0].legend()
+        line[0].set_ylabel(f"{kernel} kernel", fontsize=11)
+    axes[0, 0].legend(title="lengthscale")
+    for ax in axes[0]:  # the other line shares them
+        ax.set_xticks([2, 5, 10, 20, 50, 100, 200])
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.yaxis.set_minor_formatter(NullFormatter())
+    for ax in axes[0, :2]:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     for ax in axes[1]:
-        ax.set_xlabel("m")
+        ax.set_xlabel("m, the number of representative points")
     picture(figure, "summaries_toy")
 
 
@@ -150,6 +161,8 @@ inputs. The error of the log marginal likelihood is |Q + log p(y | W ȳ) + m/2 l
 the posterior means given summaries and given all individuals.
 
 ![η and the errors against the number of points](pictures/summaries_toy.png)
+
+Lines of the errors are means over the draws, bands reach from the least to the largest.
 
 η is min over δ of δ + P(|f - W u| > √n δ), the probability by Chernoff's bound on the Gaussian quadratic form; dots in the
 first column have it from {DRAWS:,} draws. Where η is below one, it is {ratio.min():.2f} to {ratio.max():.2f} times the simulated figure.

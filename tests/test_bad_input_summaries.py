@@ -40,18 +40,30 @@ CASES = {
     "no counts": (lambda: _fit(n=None), ValueError, ['needs "counts"']),
     "count of zero": (lambda: _fit(n=[3, 0, 5]), ValueError, ['"counts" must be positive', "row 1 is 0.0", "Leave out"]),
     "negative count": (lambda: _fit(n=[3, 4, -5]), ValueError, ["row 2 is -5.0"]),
+    "part of an individual": (lambda: _fit(n=[3, 0.5, 5]), ValueError, ["at least one individual", "row 1 is 0.5", "not shares"]),
     "too few counts": (lambda: _fit(n=[3, 4]), ValueError, ['"counts"', "2 values for 3 rows"]),
     "negative variance": (lambda: _fit(s2=[0.1, -0.1, 0.2]), ValueError, ['"variances" must not be negative', "row 1"]),
+    "variance of one individual": (lambda: _fit(n=[3, 1, 5], s2=[0.1, 0.2, 0.3]), ValueError, ["zero for one individual", "row 1 is 0.2", "divisor n"]),
+    "variance in words": (lambda: _fit(s2=["a", "b", "c"]), TypeError, ['"variances" must hold numbers only']),
+    "scatter about a mean of zero": (lambda: _fit("poisson", y=[0.0, 1.0, 2.0], s2=[0.1, 1.0, 1.0]), ValueError, ["zero where the mean is at an end", "row 0 is 0.1"]),
     "too few variances": (lambda: _fit(s2=[0.1, 0.1]), ValueError, ['"variances"', "2 values for 3 rows"]),
     "variance not a number": (lambda: _fit(s2=[0.1, NAN, 0.2]), ValueError, ['"variances" must be finite', "row 1"]),
-    "more than zeros and ones can vary": (lambda: _fit("binomial", s2=[0.1, 0.3, 0.2]), ValueError, ["must not exceed", "row 1 is 0.3"]),
+    "more than zeros and ones can vary": (lambda: _fit("binomial", s2=[0.1, 0.3, 0.2]), ValueError, ["not exceed ȳ (1 - ȳ)", "row 1 is 0.3", "(n - 1) / n"]),
     "variances under other likelihoods": (lambda: ag.GP(ag.RBF()).fit(POINTS, [1, 2, 3], variances=[1, 1, 1], inference=Exploding()), ValueError, ["for SampleQuasi", "Gaussian", "noise_variance"]),
     "counts under other likelihoods": (lambda: ag.GP(ag.RBF()).fit(POINTS, [1, 2, 3], counts=[1, 1, 1], inference=Exploding()), ValueError, ['"counts"', "SampleQuasi", "Gaussian"]),
-    "negative mean of counts": (lambda: _fit("poisson", y=[0.0, -1.0, 2.0]), ValueError, ["SampleQuasi", "at least 0", "row 1 is -1.0"]),
+    "negative mean of counts": (lambda: _fit("poisson", y=[0.0, -1.0, 2.0]), ValueError, ["SampleQuasi", "at least 0,", "row 1 is -1.0"]),
     "share above one": (lambda: _fit("binomial", y=[0.0, 1.0, 1.2]), ValueError, ["at most 1", "row 2 is 1.2"]),
-    "amount of zero": (lambda: _fit("gamma", y=[0.4, 0.0, 1.2]), ValueError, ["strictly between 0", "row 1 is 0.0"]),
+    "amount of zero": (lambda: _fit("gamma", y=[0.4, 0.0, 1.2]), ValueError, ["above 0,", "row 1 is 0.0"]),
     "totals": (lambda: _fit(support=ag.Intervals([0, 2, 4], [2, 4, 6])), ValueError, ["means", 'with_measure("mean")']),
     "unknown family": (lambda: ag.SampleQuasi("normal"), ValueError, ['"family" must be', '"gaussian"', "'normal'"]),
+    "a class in place of a family": (lambda: ag.SampleQuasi(ag.Poisson), TypeError, ['"family" must be a name', "the class Poisson"]),
+    "a likelihood in place of a family": (lambda: ag.SampleQuasi(ag.Poisson()), TypeError, ['"family" must be a name', "got Poisson."]),
+    "own variance in numpy": (lambda: _fit(lambda mean: np.exp(np.asarray(mean))), TypeError, ["jax.numpy"]),
+    "own variance of another shape": (lambda: _fit(lambda mean: mean[:2]), TypeError, ["one number for each"]),
+    "own variance below zero": (lambda: _fit(lambda mean: mean - 0.3), ValueError, ["must be positive", "row 0, where the mean is 0.2"]),
+    "own variance not a number": (lambda: _fit(lambda mean: (mean - 0.3) ** 0.5), ValueError, ["must be positive and finite", "row 0"]),
+    "effect without an effect": (lambda: ag.SampleQuasi(region_sd=0.3), ValueError, ['"region_sd"', "region_effect=True"]),
+    "expectation propagation": (lambda: _fit(inference=ag.EP()), TypeError, ["EP", "SampleQuasi", "Exact()"]),
     "unknown link": (lambda: ag.SampleQuasi("poisson", link="square"), ValueError, ['"link" must be "exp"']),
     "same place twice without noise": (lambda: _twice(dispersion=ag.fixed(0.0)), ValueError, ["rows 0 and 2", "without noise"]),
     "scatter without dispersion": (lambda: _fit(s2=[0.0, 0.1, 0.0], dispersion=ag.fixed(0.0)), ValueError, ['"variances" must be zero', "row 1"]),
@@ -66,12 +78,20 @@ CASES = {
         KeyError,
         ["variances", '"b"'],
     ),
+    "plan for a number": (lambda: ag.plan_grid(3.0, [[0.0], [1.0]]), TypeError, ['plan_grid: "kernel" must be a kernel', "float"]),
+    "target in words": (lambda: ag.plan_grid(ag.RBF(), [[0.0], [1.0]], target="fine"), ValueError, ['"target" must be at least 0', "'fine'"]),
     "grid and regions": (lambda: ag.summarise([[0.0]], [1.0], grid=1.0, regions=["a"]), ValueError, ['either "grid"']),
     "neither": (lambda: ag.summarise([[0.0]], [1.0]), ValueError, ['either "grid"']),
     "origin without grid": (lambda: ag.summarise([[0.0]], [1.0], regions=["a"], origin=0.0), ValueError, ['"origin"']),
     "cells without width": (lambda: ag.summarise([[0.0, 1.0]], [1.0], grid=[1.0, 0.0]), ValueError, ['"grid" must be positive']),
     "sides of too many dimensions": (lambda: ag.summarise([[0.0, 1.0]], [1.0], grid=[1.0, 1.0, 1.0]), ValueError, ['"grid"', "3 values for 2"]),
     "values missing": (lambda: ag.summarise([[0.0], [1.0]], [1.0], grid=1.0), ValueError, ['"y"', "1 values for 2"]),
+    "names missing": (lambda: ag.summarise([[0.0], [1.0]], [1.0, 2.0], regions=["a", None]), ValueError, ['"regions" must have a name in every row', "row 1"]),
+    "names of two kinds": (lambda: ag.summarise([[0.0], [1.0]], [1.0, 2.0], regions=["a", 1]), TypeError, ["names of one kind", "row 1"]),
+    "too few names": (lambda: ag.summarise([[0.0, 0.0], [1.0, 1.0]], [1.0, 2.0], regions=["a"]), TypeError, ['"regions" must be areas', "2 individuals"]),
+    "one name": (lambda: ag.summarise([[0.0, 0.0], [1.0, 1.0]], [1.0, 2.0], regions="a"), TypeError, ['"regions" must be areas']),
+    "boxes as areas": (lambda: ag.summarise([[0.0, 0.0]], [1.0], regions=ag.Boxes([[0.0, 0.0]], [[1.0, 1.0]])), TypeError, ['"regions" must be areas']),
+    "cells too narrow for their coordinates": (lambda: ag.summarise([[1.0], [2.0]], [1.0, 2.0], grid=1e-30), ValueError, ['"grid" is too narrow']),
     "outside all areas": (lambda: ag.summarise([[0.5, 0.5], [3.0, 0.5]], [1.0, 2.0], regions=[shapely.box(0, 0, 1, 1)]), ValueError, ["row 1", "Leave these out"]),
     "areas in one dimension": (lambda: ag.summarise([[0.5]], [1.0], regions=[shapely.box(0, 0, 1, 1)]), ValueError, ["two dimensions"]),
 }  # fmt: skip
@@ -89,3 +109,26 @@ def test_sentence(case):
 def test_variance_of_one_individual_may_be_missing():
     post = _fit(n=[1, 4, 5], s2=[np.nan, 0.1, 0.2], dispersion=0.1, inference=ag.Exact(optimise=False))
     assert np.isfinite(post.evidence)
+
+
+def test_non_negative_function_of_summaries_says_what_to_do():
+    model = ag.GP(ag.RBF(1.0), ag.SampleQuasi(), constraint=ag.NonNegative([0.0, 1.0]))
+    with pytest.raises(TypeError, match=r"EP: not known for SampleQuasi.*Gaussian"):
+        model.fit(POINTS, [0.2, 0.5, 0.4], counts=[3, 4, 5])
+
+
+def test_a_dispersion_that_is_fixed_against_the_variances_is_warned_of():
+    n, y = [20, 30, 40], [2.0, 1.0, 3.0]
+    with pytest.warns(UserWarning, match=r"4\.1 times those of individuals.*dispersion=2\.0"):
+        _fit("poisson", y=y, n=n, s2=[8.0, 4.0, 12.0], inference=ag.Exact(optimise=False))
+    _fit("poisson", y=y, n=n, s2=y, inference=ag.Exact(optimise=False))  # as Poisson counts have it: no warning
+
+
+def test_summaries_of_one_place_that_contradict_each_other_are_warned_of():
+    again, ask = ag.Points([0.0, 1.0, 0.0]), ag.Exact(optimise=False)
+    with pytest.warns(UserWarning, match=r"rows 0 and 2 .*same place.*standard errors"):
+        _fit("poisson", y=[1.0, 2.0, 3.0], n=[400, 10, 300], support=again, inference=ask)
+    _fit("poisson", y=[1.0, 2.0, 3.0], n=[4, 10, 3], support=again, inference=ask)  # a few individuals may differ
+    _fit(
+        "poisson", y=[1.0, 2.0, 3.0], n=[400, 10, 300], support=again, inference=ask, region_effect=True, region_sd=1.0
+    )

@@ -142,6 +142,8 @@ def test_a_nugget_is_no_matter_of_granularity():
     smooth, rough = (granularity(k, CENTERS, CELLS) for k in (ag.RBF(1.0, 1.0), ag.RBF(1.0, 1.0) + 0.5 * ag.White()))
     assert smooth == rough
     assert continuous(ag.White() * ag.RBF()) is None
+    within = granularity((ag.RBF(1.0, 1.0) + ag.White(0.5)) * ag.ConstantKernel(4.0), CENTERS, CELLS)
+    assert within.eta == pytest.approx(smooth.eta, rel=1e-10)
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +177,36 @@ def test_summaries_are_judged_by_their_counts_whatever_the_family():
     assert judged.individuals == len(X) == by["bags"].granularity().individuals
     expected = np.sqrt(np.sum(cells.counts / len(X) / (cells.counts * cells.mean))) / 2.0
     assert judged.noise == pytest.approx(expected)  # V = 1 / (n ȳ)
+
+
+def test_one_of_several_tasks_is_judged_as_it_would_be_alone():
+    cells = ag.summarise(X, np.sin(X), grid=1.0, origin=[0.0])
+    model = ag.MultiTaskGP(
+        [ag.RBF(ag.fixed(1.0)), ag.White(ag.fixed(0.2))], {"a": ag.Gaussian(), "b": ag.SampleQuasi()}
+    )
+    model = model.replace({f"mixing[{q}].weights": ag.fixed([0.3, 2.0]) for q in range(2)})
+    dispersion = {"likelihoods[1].dispersion": ag.fixed(0.09)}
+    both = model.replace(dispersion).fit(
+        {"a": (ag.Points([0.1]), [0.3]), "b": (cells.points, cells.mean)},
+        counts={"b": cells.counts},
+        inference=ag.Exact(optimise=False),
+    )
+    alone = ag.GP(ag.RBF(1.0, 4.0), ag.SampleQuasi(dispersion=0.09)).fit(
+        cells.points, cells.mean, counts=cells.counts, inference=ag.Exact(optimise=False)
+    )
+    for given in ({"widths": 1.0}, {"X": cells.regions}, {"X": X}):
+        one, other = both.granularity("b", **given), alone.granularity(**given)
+        for name in ("eta", "place_error", "summary_error", "noise", "individuals"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-7)
+    with pytest.raises(KeyError, match='names the task "c"'):
+        both.granularity("c", widths=1.0)
+
+
+def test_noise_of_summaries_does_not_depend_on_the_scheme(at_points):
+    sparse = at_points.model.fit(
+        ag.Points(CENTERS), np.sin(CENTERS), 0.01, inference=ag.Collapsed(inducing=6, optimise=False)
+    )
+    assert sparse.granularity(widths=1.0).noise == pytest.approx(at_points.granularity(widths=1.0).noise)
 
 
 def test_standardised_places_are_judged_in_their_own_units(at_points):
@@ -278,6 +310,9 @@ CASES = {
     "domain alone": (lambda p: ag.plan_grid(ag.RBF(), domain=([0.0], [1.0])), ['needs "density"']),
     "domain upside down": (lambda p: ag.plan_grid(ag.RBF(), domain=([1.0], [0.0]), density=1.0), ["low below"]),
     "nobody": (lambda p: ag.plan_grid(ag.RBF(), domain=([0.0], [1.0]), density=0.0), ["not zero everywhere"]),
+    "places and density": (lambda p: ag.plan_grid(ag.RBF(), X, density=3.0), ['"density" is for "domain"']),
+    "domain of three": (lambda p: ag.plan_grid(ag.RBF(), domain=(0, 1, 2), density=1.0), ['must be (low, high)']),
+    "domain of one": (lambda p: ag.plan_grid(ag.RBF(), domain=5.0, density=1.0), ['must be (low, high)', "5.0"]),
     "no count": (lambda p: ag.plan_grid(ag.RBF(), X, least_count=0), ['"least_count" must be a whole number']),
     "target of one": (lambda p: ag.plan_grid(ag.RBF(), X, target=1.0), ['"target" must be at least 0', "1.0"]),
     "negative width": (lambda p: ag.plan_grid(ag.RBF(), X, widths=[-1.0]), ['"widths" must be positive', "-1.0"]),

@@ -56,6 +56,9 @@ def test_noise_learned_from_summaries_is_that_learned_from_all_individuals():
     )
     few = _fit(ag.GP(KERNEL.freeze(), ag.SampleQuasi()), CELLS.points, inference=ag.Exact(restarts=0))
     assert float(few.model.likelihood.dispersion) == pytest.approx(float(everyone.model.likelihood.variance), rel=1e-4)
+    new = ag.Points([[1.0, 2.0]])
+    beside = few.predict(new, "observation").variance - few.predict(new).variance
+    np.testing.assert_allclose(beside, few.model.likelihood.dispersion)
 
 
 def test_collapsed_with_inducing_points_at_the_summaries_is_exact():
@@ -298,3 +301,36 @@ def test_density_of_a_statistic_is_normal():
     likelihood = ag.SampleQuasi("exponential")
     got = likelihood.log_prob(jnp.array([0.3]), jnp.array([2.0]), jnp.array([5.0]))
     assert float(got[0]) == pytest.approx(norm(np.log(2.0), np.sqrt(1 / 5)).logpdf(0.3), rel=1e-12)
+
+
+def test_regions_without_events_say_nothing_of_the_dispersion():
+    """Poisson counts have φ = 1 however rare: many regions are all zeros and scatter by nothing, which is not φ = 0."""
+    rng = np.random.default_rng(8)
+    x = rng.uniform(0.0, 10.0, 4000)
+    cells = ag.summarise(x, rng.poisson(0.04, 4000).astype(float), grid=0.05, origin=0.0)
+    assert (cells.mean == 0).mean() > 0.3
+    model = ag.GP(ag.RBF(ag.fixed(3.0), ag.fixed(0.1)), ag.SampleQuasi("poisson", dispersion=2.0), mean=ag.Constant())
+    post = _fit(model, cells.points, cells, inference=ag.Exact(restarts=0))
+    assert float(post.model.likelihood.dispersion) == pytest.approx(1.0, abs=0.15)
+
+
+def test_variances_of_zeros_and_ones_say_nothing_of_the_dispersion():
+    y, n, points = np.array([0.2, 0.5, 0.9]), [10, 20, 30], ag.Points([0.0, 1.0, 3.0])
+    model = ag.GP(ag.RBF(1.0, 1.0), ag.SampleQuasi("binomial", dispersion=3.0))
+    one, other = (model.fit(points, y, counts=n, variances=s2, inference=KEEP) for s2 in (y * (1 - y), None))
+    assert one.evidence == other.evidence
+
+
+def test_effective_counts_may_have_fractions():
+    """A weighted sample of n with unequal weights is worth fewer: V is that of a mean of so many."""
+    post = ag.GP(KERNEL, ag.SampleQuasi(dispersion=0.2)).fit(
+        ag.Points([[0.0, 0.0]]), [0.7], counts=[3.7], inference=KEEP
+    )
+    assert post.evidence == pytest.approx(norm(0.0, np.sqrt(0.8 + 0.2 / 3.7)).logpdf(0.7), rel=1e-9)
+
+
+def test_areas_as_a_support_are_areas():
+    areas = [shapely.box(i, j, i + 1, j + 1) for i in range(4) for j in range(4)]
+    one, other = (ag.summarise(X, Y, regions=r) for r in (areas, ag.Polygons(areas)))
+    np.testing.assert_array_equal(one.mean, other.mean)
+    assert len(ag.summarise(X, Y, regions=shapely.box(0, 0, 4, 4))) == 1

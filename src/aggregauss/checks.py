@@ -30,7 +30,7 @@ def of_task(task: str) -> Iterator[None]:
 
 def as_vector(x: Any, who: str, name: str, length: int | None = None) -> np.ndarray:
     """A finite float64 vector, or a sentence that says which row is not."""
-    array = _numeric(x, who, name)
+    array = as_numbers(x, who, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim == 0:
@@ -46,7 +46,7 @@ def as_vector(x: Any, who: str, name: str, length: int | None = None) -> np.ndar
 
 def as_matrix(x: Any, who: str, name: str) -> np.ndarray:
     """A finite float64 matrix with one row per location; a flat list means one dimension."""
-    array = _numeric(x, who, name)
+    array = as_numbers(x, who, name)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
@@ -80,6 +80,13 @@ def positive_number(value: Any, who: str, name: str, most: float = np.inf) -> fl
     if not good:
         limit = "" if most == np.inf else f" and at most {most:g}"
         raise ValueError(f'{who}: "{name}" must be a positive number{limit}, but got {value!r}.')
+    return float(value)
+
+
+def share_of_one(value: Any, who: str, name: str) -> float:
+    """`value` as a float of at least zero and less than one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < 1:
+        raise ValueError(f'{who}: "{name}" must be at least 0 and less than 1, but got {value!r}.')
     return float(value)
 
 
@@ -122,7 +129,8 @@ def _kind(value: Any) -> str:
     return "number" if isinstance(value, int | float | np.number) else "text" if isinstance(value, str) else "other"
 
 
-def _numeric(x: Any, who: str, name: str) -> np.ndarray:
+def as_numbers(x: Any, who: str, name: str) -> np.ndarray:
+    """Floats of any shape; what is missing becomes not a number."""
     try:
         if np.iscomplexobj(x):
             raise TypeError

@@ -9,11 +9,13 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from aggregauss.archive import storable
-from aggregauss.checks import as_vector, first_bad
+from aggregauss.checks import as_numbers, as_vector, first_bad
 from aggregauss.latent.means import Moments, moments
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.support import Support
+
+CHANCE = 6.0  # standard errors between two observations of one support
 
 
 class Data(eqx.Module):
@@ -91,29 +93,42 @@ def _variances(support: Support, counts: np.ndarray | None, given: Any) -> np.nd
     """That of one individual is zero, though it is often written as not a number."""
     if given is None:
         return None
-    raw = _aligned(support, given, "variances")
-    if counts is not None and np.shape(raw) == counts.shape:
-        raw = np.where(counts == 1, 0.0, np.asarray(raw, float))
+    raw = as_numbers(_aligned(support, given, "variances"), "fit", "variances")
+    if counts is not None and raw.shape == counts.shape:
+        raw = np.where((counts == 1) & np.isnan(raw), 0.0, raw)
     return as_vector(raw, "fit", "variances", len(support))
 
 
 def refuse_duplicates(observations: Observations) -> None:
     """Two noise-free observations of the same support either contradict each other or say the same thing twice."""
-    support = observations.support
-    exact = np.flatnonzero(observations.noise_variance == 0)
-    seen: dict[bytes, int] = {}
-    atoms = np.split(
-        np.column_stack([support.center, support.width, support.effective_weight]),
-        np.cumsum(support.atom_counts)[:-1],
-    )
-    for row in exact:
-        key = atoms[row].tobytes()
-        if key in seen:
+    for rows in _alike(observations.support):
+        exact = [row for row in rows if observations.noise_variance[row] == 0]
+        if len(exact) > 1:
             raise ValueError(
-                f"fit: rows {seen[key]} and {row} observe the same support without noise, so their covariance is "
+                f"fit: rows {exact[0]} and {exact[1]} observe the same support without noise, so their covariance is "
                 "singular. Merge them, give noise_variance, or let the likelihood learn a noise variance."
             )
-        seen[key] = int(row)
+
+
+def contradiction(observations: Observations, noise: np.ndarray) -> tuple[int, int, float] | None:
+    """Two rows of the same support that differ by more standard errors than chance allows, and by how many."""
+    worst = None
+    for rows in _alike(observations.support):
+        low, high = rows[np.argmin(observations.y[rows])], rows[np.argmax(observations.y[rows])]
+        apart = (observations.y[high] - observations.y[low]) / np.sqrt(noise[low] + noise[high])
+        if apart > CHANCE and (worst is None or apart > worst[2]):
+            worst = (int(min(low, high)), int(max(low, high)), float(apart))
+    return worst
+
+
+def _alike(support: Support) -> list[np.ndarray]:
+    """Rows of every support that occurs more than once."""
+    table = np.column_stack([support.center, support.width, support.effective_weight])
+    atoms = np.split(table, np.cumsum(support.atom_counts)[:-1])
+    found: dict[bytes, list[int]] = {}
+    for row, own in enumerate(atoms):
+        found.setdefault(own.tobytes(), []).append(row)
+    return [np.array(rows) for rows in found.values() if len(rows) > 1]
 
 
 def _aligned(support: Support, y: Any, name: str) -> Any:

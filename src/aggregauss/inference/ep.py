@@ -23,7 +23,7 @@ from aggregauss.kernels.covariance import gram, symmetric, warn_if_coarse
 from aggregauss.latent.constraints import RELATIVE_SCALE
 from aggregauss.latent.effects import with_effects
 from aggregauss.latent.means import Moments, moments
-from aggregauss.likelihoods import Gaussian
+from aggregauss.likelihoods import Conjugate, Gaussian, Likelihood
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.parameters import copy_with
 from aggregauss.supports.layout import Layout, layout
@@ -76,6 +76,7 @@ class EP:
 
     def fit(self, model: Any, observations: Observations, seed: int = 0, progress: bool = True) -> Posterior:
         """The posterior of `model` given `observations`."""
+        _check(model.likelihood)
         constraint = model.constraint
         if constraint is None and isinstance(model.likelihood, Gaussian):
             exact = Exact(self.restarts, self.max_iterations, self.tolerance, self.optimise)  # no site is needed
@@ -165,6 +166,14 @@ class EP:
             damping=self.damping,
             max_sweeps=self.max_sweeps,
             tolerance=self.sweep_tolerance,
+        )
+
+
+def _check(likelihood: Likelihood) -> None:
+    if isinstance(likelihood, Conjugate) and not isinstance(likelihood, Gaussian):
+        raise TypeError(
+            f"EP: not known for {type(likelihood).__name__}. Use inference=Exact(); for a non-negative function give "
+            "the means to Gaussian() with noise_variance=variances / counts."
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from aggregauss.checks import as_matrix, as_vector, whole_number
+from aggregauss.checks import as_matrix, as_vector, share_of_one, whole_number
 from aggregauss.inference.granularity import FINE, PLACES
 from aggregauss.inference.representative import difference
 from aggregauss.kernels.covariance import cov
@@ -113,13 +113,14 @@ def plan_grid(
     >>> plan.grid.eta <= 0.2, plan.grid.suppressed, plan.cells.kind
     (True, 0.0, 'Boxes')
     """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f'plan_grid: "kernel" must be a kernel such as RBF(2.0), but got {type(kernel).__name__}.')
     kept = continuous(kernel)
     if kept is None:
         raise TypeError("plan_grid: under a White kernel no grid is fine enough. Add another kernel.")
     whole_number(least_count, "plan_grid", "least_count")
     for name, value in (("suppressed", suppressed), ("target", target)):
-        if not 0 <= value < 1:
-            raise ValueError(f'plan_grid: "{name}" must be at least 0 and less than 1, but got {value}.')
+        share_of_one(value, "plan_grid", name)
     who = _individuals(X, domain, density)
     kept.check_dim(who.places.shape[1])
     tried = []
@@ -216,18 +217,22 @@ def _individuals(X: Any, domain: Any, density: Any) -> Individuals:
     if (X is None) == (domain is None):
         raise ValueError('plan_grid: give either the places "X", or "domain" and "density".')
     if X is not None:
+        if density is not None:
+            raise ValueError('plan_grid: "density" is for "domain". Leave it out where the places "X" are given.')
         places = as_matrix(X, "plan_grid", "X")
         return Individuals(places, np.ones(len(places)), places.min(axis=0))
     if density is None:
         raise ValueError('plan_grid: "domain" needs "density", the number of individuals for each unit of volume.')
     from scipy.stats import qmc  # slow to import
 
+    if not isinstance(domain, tuple | list | np.ndarray) or len(domain) != 2:
+        raise ValueError(f'plan_grid: "domain" must be (low, high), but got {domain!r}.')
     low, high = (as_vector(end, "plan_grid", "domain") for end in domain)
     if len(low) != len(high) or (low >= high).any():
         raise ValueError('plan_grid: "domain" must be (low, high) with every low below its high.')
     places = low + qmc.Sobol(len(low), rng=np.random.default_rng(0)).random(NODES) * (high - low)
     each = density(places) if callable(density) else np.full(NODES, density)
-    each = as_vector(each, "plan_grid", "density", NODES)
+    each = as_vector(np.broadcast_to(each, NODES) if np.ndim(each) == 0 else each, "plan_grid", "density", NODES)
     if (each < 0).any() or not each.any():
         raise ValueError('plan_grid: "density" must not be negative, and not zero everywhere.')
     return Individuals(places, each * np.prod(high - low) / NODES, low)

@@ -28,6 +28,7 @@ from aggregauss.inference.inducing import Inducing, on_device
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.prediction import Prediction
 from aggregauss.inference.products import product_moments
+from aggregauss.likelihoods.conjugate import Conjugate
 from aggregauss.likelihoods.links import Link
 from aggregauss.marginals import GaussianMarginals, Marginals, truncated
 from aggregauss.parameters import pack, parameters, unpack
@@ -196,14 +197,15 @@ class Posterior:
             Z, regions = self.scaler(Points(Z)).center, self.scaler(regions)
         by_place = X is not None and not isinstance(X, Support)
         counts = regions.mass if by_place else observed.counts
-        return granularity(self.model.kernel, Z, regions, counts, self._noise_of_means(rows))
+        noise = self.noise_of_means()
+        return granularity(self.model.kernel, Z, regions, counts, None if noise is None else noise[rows])
 
-    def _noise_of_means(self, rows: np.ndarray) -> np.ndarray | None:
+    def noise_of_means(self) -> np.ndarray | None:
         """Noise variances of observations as means, where noise is Gaussian."""
-        if self.scheme != "Exact":
+        if not all(isinstance(likelihood, Conjugate) for likelihood in self.model.likelihoods):
             return None
         noise = np.asarray(self.model.noise(self.observations.on_device()))
-        return (noise / self.observations.support.effective_mass**2)[rows]
+        return noise / self.observations.support.effective_mass**2
 
     @property
     def effective_parameters(self) -> float:

@@ -54,9 +54,10 @@ def continuous(kernel: Kernel) -> Kernel | None:
     >>> type(continuous(ag.RBF() + 0.1 * ag.White())).__name__, continuous(ag.White())
     ('RBF', None)
     """
-    kept = [part for part in (kernel.parts if isinstance(kernel, Sum) else (kernel,)) if not _is_white(part)]
-    return None if not kept else kept[0] if len(kept) == 1 else Sum(*kept)
-
-
-def _is_white(kernel: Kernel) -> bool:
-    return isinstance(kernel, White) or (isinstance(kernel, Product) and any(map(_is_white, kernel.parts)))
+    if not isinstance(kernel, Sum | Product):
+        return None if isinstance(kernel, White) else kernel
+    parts = [continuous(part) for part in kernel.parts]
+    kept = [part for part in parts if part is not None]
+    if not kept or (isinstance(kernel, Product) and len(kept) < len(parts)):
+        return None
+    return kept[0] if len(kept) == 1 else Sum(*kept) if isinstance(kernel, Sum) else Product(*kept)

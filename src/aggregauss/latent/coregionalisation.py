@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int
 
 from aggregauss.kernels.covariance import with_atoms
 from aggregauss.kernels.kernel import Kernel, Wide
+from aggregauss.kernels.white import White, continuous
 from aggregauss.latent.means import Mean, Moments
 from aggregauss.parameters import Mark, Param, Parametric, parameter
 from aggregauss.supports.layout import Atoms, at_points
@@ -70,6 +71,13 @@ class Coregionalised(Kernel):
     def functions(self) -> int:
         """Number of functions u_qr."""
         return sum(m.rank for m in self.mixing)
+
+    @property
+    def continuous(self) -> "Kernel":
+        """Without white parts; a white kernel if nothing else is there."""
+        parts = [(continuous(kernel), m) for kernel, m in zip(self.latents, self.mixing)]
+        kept = [(kernel, m) for kernel, m in parts if kernel is not None]
+        return Coregionalised(*zip(*kept)) if kept else White()
 
     def rows(self, q: int, dtype: Any) -> Float[Array, "channels_functions rank"]:
         """W_q, continued by unit rows for its own functions and zeros for those of others."""

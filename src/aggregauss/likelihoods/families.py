@@ -7,16 +7,19 @@ An individual with mean η has variance v(η) with one dispersion φ, which is l
     binomial             φ η (1 - η)     gamma, exponential   φ η²
 
 Families of counts have no finite g⁻¹(ȳ) at the ends of their range. There half an event is added: ȳ = 0 of n counts
-becomes 1/(2n), and of n trials (nȳ + ½) / (n + 1), which also keeps ȳ = 1 inside.
+becomes 1/(2n), and of n trials (nȳ + ½) / (n + 1), which also keeps ȳ = 1 inside. All individuals are alike there,
+whatever φ: that they do not scatter says nothing of it.
 """
 
 import dataclasses
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from aggregauss.checks import first_bad
 from aggregauss.marginals import GaussianMarginals, LaplaceMarginals, Marginals, noisy, observed
 
 Values = Float[Array, "..."]
@@ -42,15 +45,47 @@ class Family:
             return (y > self.low) & (y < self.high)
         return (y >= self.low) & (y <= self.high)
 
+    def at_end(self, y: np.ndarray) -> np.ndarray:
+        """Where all individuals are at the same end of the range."""
+        return (y == self.low) | (y == self.high)
+
+    @property
+    def range(self) -> str:
+        """Where means can be, in words."""
+        if self.inward is not None:
+            return f"at least {self.low:g}" + (f" and at most {self.high:g}" if np.isfinite(self.high) else "")
+        return f"above {self.low:g}" + (f" and below {self.high:g}" if np.isfinite(self.high) else "")
+
 
 def of_user(variance: Callable[[Values], Values], link: str) -> Family:
     """φ v(η), normal about its mean."""
     low, high = {"identity": (-np.inf, np.inf), "exp": (0.0, np.inf)}.get(link, (0.0, 1.0))
 
     def new(response: Marginals, phi: float) -> Marginals:
-        return _normal(response, phi * np.asarray(variance(jnp.asarray(response.mean))))
+        return _normal(response, phi * np.maximum(variance(jnp.asarray(response.mean)), 0.0) + 0.0 * response.mean)
 
     return Family(lambda eta, phi: phi * variance(eta), new, (link,), low, high)
+
+
+def check_variance(variance: Callable[[Values], Values], y: np.ndarray) -> None:
+    """A sentence if a function of the user is no variance at the means `y`.
+
+    >>> check_variance(lambda mean: mean**2, np.array([0.5, 2.0]))
+    """
+    try:
+        found = np.broadcast_to(np.asarray(jax.jit(variance)(jnp.asarray(y)), float), y.shape)
+    except Exception as error:
+        raise TypeError(
+            "SampleQuasi: the variance function must give one number for each of an array of means, by jax.numpy in "
+            f"place of numpy or math, but it fails: {type(error).__name__}."
+        ) from error
+    bad = ~((found > 0) & np.isfinite(found))
+    if bad.any():
+        row = first_bad(bad)[0]
+        raise ValueError(
+            f"fit: the variance function of SampleQuasi must be positive and finite, but in row {row}, where the mean "
+            f"is {y[row]}, it is {found[row]}. Give one that is, or leave out means that it does not take."
+        )
 
 
 def _half_an_event(y: np.ndarray, n: np.ndarray) -> np.ndarray:

@@ -103,6 +103,10 @@ class Likelihood(Parametric):
         """The observations as this likelihood works with them."""
         return y
 
+    def usable_variances(self, y: np.ndarray, variances: np.ndarray | None) -> np.ndarray | None:
+        """Variances within summaries that say something; the others are not a number."""
+        return variances
+
     def check_variances(self, y: np.ndarray, counts: np.ndarray | None, variances: np.ndarray | None) -> None:
         """A sentence if variances within summaries were given and make no sense."""
         if variances is not None:

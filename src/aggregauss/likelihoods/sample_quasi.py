@@ -22,15 +22,17 @@ import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
-from aggregauss.checks import first_bad, one_of
+from aggregauss.checks import first_bad, one_of, warn
 from aggregauss.likelihoods.conjugate import Conjugate
-from aggregauss.likelihoods.families import FAMILIES, Family, of_user
+from aggregauss.likelihoods.families import FAMILIES, Family, check_variance, of_user
 from aggregauss.likelihoods.likelihood import Seen, Values
 from aggregauss.marginals import Marginals
 from aggregauss.parameters import fixed, parameter
 
 USER_LINKS = ("identity", "exp", "logit", "probit")
 ROUNDING = 1e-9
+UNLIKE = 2.0  # times a fixed dispersion, or a part of it: more scatter within regions, or less, is worth a warning
+ENOUGH = 30  # degrees of freedom, before which scatter is not judged
 
 
 class SampleQuasi(Conjugate):
@@ -68,10 +70,12 @@ class SampleQuasi(Conjugate):
         region_effect: bool = False,
         region_sd: Any = None,
     ):
-        self.variance_function = family if callable(family) else None
-        self.family = "user" if callable(family) else one_of(family, tuple(FAMILIES), "SampleQuasi", "family")
-        options = USER_LINKS if callable(family) else FAMILIES[family].links
+        self.variance_function = None if isinstance(family, str) else _function(family)
+        self.family = one_of(family, tuple(FAMILIES), "SampleQuasi", "family") if isinstance(family, str) else "user"
+        options = FAMILIES[family].links if isinstance(family, str) else USER_LINKS
         self.link = options[0] if link is None else one_of(link, options, "SampleQuasi", "link")
+        if region_sd is not None and not region_effect:
+            raise ValueError('SampleQuasi: "region_sd" is that of a region effect. Give region_effect=True too.')
         self.region_effect = bool(region_effect)
         known = dispersion is None and not self.about.open
         effect = (0.3 if region_sd is None else region_sd) if region_effect else fixed(1.0)
@@ -145,37 +149,77 @@ class SampleQuasi(Conjugate):
                 f'fit: "counts" must be positive, but row {row} is {counts[row]}. Leave out regions '
                 "without individuals."
             )
+        if (counts < 1).any():
+            row = first_bad(counts < 1)[0]
+            raise ValueError(
+                f'fit: "counts" must be at least one individual, but row {row} is {counts[row]}. Give numbers of '
+                "individuals, not shares or densities."
+            )
         if not is_mean:
             raise ValueError(
                 "fit: the statistics of SampleQuasi are means, but the supports take totals. Use "
                 'supports.with_measure("mean").'
             )
-        about = self.about
-        ends = f"strictly between {about.low:g} and {about.high:g}"
-        if about.inward is not None:
-            ends = f"at least {about.low:g} and at most {about.high:g}"
-        self._refuse(y, ~about.inside(y), f"means {ends}", "Give means of individuals, in their own units.")
+        bad = ~self.about.inside(y)
+        self._refuse(y, bad, f"means {self.about.range}", "Give means of individuals, in their own units.")
+        if self.variance_function is not None:
+            check_variance(self.variance_function, y)
+
+    def usable_variances(self, y: np.ndarray, variances: np.ndarray | None) -> np.ndarray | None:
+        """Not those at the ends of the range, where individuals are alike, nor those of zeros and ones."""
+        if variances is None:
+            return None
+        binary = (self.family == "binomial") & np.isclose(variances, y * (1.0 - y))  # whatever the dispersion
+        return np.where(self.about.at_end(y) | binary, np.nan, variances)
 
     def check_variances(self, y: np.ndarray, counts: np.ndarray | None, variances: np.ndarray | None) -> None:
-        """Not negative, none among single individuals, and not more than the family can have."""
+        """Not negative, zero where individuals cannot differ, and not more than the family can have."""
         if variances is None:
             return
-        if (variances < 0).any():
-            row = first_bad(variances < 0)[0]
-            raise ValueError(f'fit: "variances" must not be negative, but row {row} is {variances[row]}.')
-        if self.noiseless and (variances > 0).any():
-            row = first_bad(variances > 0)[0]
-            raise ValueError(
-                f'fit: "variances" must be zero under a dispersion that is fixed at zero, but row {row} is '
-                f"{variances[row]}. Let the dispersion be learned."
-            )
-        most = y * (1.0 - y) if self.family == "binomial" else np.inf
-        if (variances > most * (1.0 + ROUNDING) + ROUNDING).any():
-            row = first_bad(variances > most * (1.0 + ROUNDING) + ROUNDING)[0]
-            raise ValueError(
-                f'fit: "variances" of zeros and ones must not exceed ȳ (1 - ȳ), but row {row} is {variances[row]}.'
+        assert counts is not None
+        some = variances > ROUNDING * (1.0 + y**2)
+        at_end = self.family != "user" and self.about.at_end(y)
+        most = y * (1.0 - y) * (1.0 + ROUNDING) + ROUNDING
+        for bad, wanted, remedy in (
+            (variances < 0, "not be negative", "Give variances among individuals, with divisor n."),
+            ((counts == 1) & some, "be zero for one individual", "Give variances among individuals, with divisor n."),
+            (self.noiseless & some, "be zero under a dispersion that is fixed at zero", "Let it be learned."),
+            (at_end & some, "be zero where the mean is at an end of its range", "Look at the mean of that row too."),
+            (
+                (self.family == "binomial") & (variances > most),
+                "not exceed ȳ (1 - ȳ) for zeros and ones",
+                "Multiply variances with divisor n - 1 by (n - 1) / n.",
+            ),
+        ):
+            if np.any(bad):
+                row = first_bad(bad)[0]
+                raise ValueError(f'fit: "variances" must {wanted}, but row {row} is {variances[row]}. {remedy}')
+        self._warn_of_scatter(y, counts, variances)
+
+    def _warn_of_scatter(self, y: np.ndarray, counts: np.ndarray, variances: np.ndarray) -> None:
+        """Where individuals scatter quite unlike a dispersion that is not learned."""
+        told = np.isfinite(np.asarray(self.usable_variances(y, variances))) & (counts > 1)
+        free = np.sum(counts[told] - 1.0)
+        if not dict(self.marks)["dispersion"].fixed or self.noiseless or free < ENOUGH:
+            return
+        v = np.asarray(self.about.variance(jnp.asarray(y[told]), self.dispersion))
+        ratio = np.sum(counts[told] * variances[told] / v) / free
+        if not 1 / UNLIKE <= ratio <= UNLIKE:
+            warn(
+                f'fit: the "variances" are {ratio:.2g} times those of individuals of one mean under the dispersion '
+                f"{float(self.dispersion):g}, which is fixed. SampleQuasi(..., dispersion=2.0) learns it."
             )
 
     def _at(self, seen: Seen) -> tuple[Values, Values]:
         """ȳ and g'(T)."""
         return jax.jvp(self.g.forward, (seen.y,), (jnp.ones_like(seen.y),))
+
+
+def _function(family: Any) -> Callable[[Values], Values]:
+    """What the user gave in place of a name."""
+    if isinstance(family, type) or not callable(family):
+        got = f"the class {family.__name__}" if isinstance(family, type) else type(family).__name__
+        raise TypeError(
+            f'SampleQuasi: "family" must be a name such as "poisson", or a function of means, but got {got}.'
+        )
+    return family

@@ -8,9 +8,9 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from aggregauss.checks import one_of
+from aggregauss.checks import one_of, warn
 from aggregauss.inference.collapsed import Collapsed
-from aggregauss.inference.data import Data, Observations, observe
+from aggregauss.inference.data import Data, Observations, contradiction, observe
 from aggregauss.inference.ep import EP
 from aggregauss.inference.exact import Exact
 from aggregauss.inference.landmarks import landmarks, with_places_scaled
@@ -114,6 +114,7 @@ class GP(Parametric):
         elif self.kernel is not None:
             warn_of_scales(support, self.kernel)
         post = scheme.fit(self, observations, seed, progress)
+        warn_of_contradictions(post.model, observations)
         if scaler is None:
             return post
         return dataclasses.replace(post, scaler=scaler, observations=dataclasses.replace(observations, support=support))
@@ -183,7 +184,22 @@ def taken_by(likelihood: Likelihood, observations: Observations, aggregation: st
         raise ValueError(
             f'fit: "noise_variance" is for Gaussian noise, but the likelihood is {type(likelihood).__name__}.'
         )
-    return dataclasses.replace(observations, y=likelihood.statistic(y, counts))
+    variances = likelihood.usable_variances(y, observations.variances)
+    return dataclasses.replace(observations, y=likelihood.statistic(y, counts), variances=variances)
+
+
+def warn_of_contradictions(model: Any, observations: Observations) -> None:
+    """Summaries of one place, or of one region, that differ by far more than their noise."""
+    in_memory = hasattr(observations.support, "center")
+    if observations.counts is None or not in_memory or not all(isinstance(g, Conjugate) for g in model.likelihoods):
+        return
+    found = contradiction(observations, np.asarray(model.noise(observations.on_device())))
+    if found is not None:
+        first, other, apart = found
+        warn(
+            f"fit: rows {first} and {other} are of the same place or region, but differ by {apart:.3g} standard "
+            "errors. If neither is a mistake, SampleQuasi(..., region_effect=True) lets regions differ."
+        )
 
 
 def _of_type(value: Any, kind: type, name: str, wanted: str) -> Any:

@@ -10,12 +10,14 @@ import numpy as np
 from aggregauss.archive import storable, write
 from aggregauss.checks import one_of
 from aggregauss.inference.conditional import several_moments
+from aggregauss.inference.granularity import Granularity, granularity, represented
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.posterior import KINDS, Kind, Posterior
 from aggregauss.inference.prediction import Prediction
-from aggregauss.latent.coregionalisation import with_channel
-from aggregauss.likelihoods import JointLikelihood
+from aggregauss.latent.coregionalisation import with_channel, without_channel
+from aggregauss.likelihoods import JointLikelihood, SampleQuasi
 from aggregauss.parameters import pack, unpack
+from aggregauss.supports.points import Points
 from aggregauss.supports.support import Support
 
 if TYPE_CHECKING:
@@ -125,6 +127,37 @@ class MultiTaskPosterior:
         values, vectors = np.linalg.eigh(covariance)
         z = np.random.default_rng(0).standard_normal((draws, len(vector)))
         return vector + z @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+
+    def granularity(self, task: str, X: Any = None, *, widths: Any = None) -> Granularity:
+        """Are the summaries of one task fine enough for its function? As `Posterior.granularity`.
+
+        >>> import aggregauss as ag
+        >>> model = ag.MultiTaskGP([ag.RBF(ag.fixed(9.0))], {"a": ag.SampleQuasi()})
+        >>> data = {"a": (ag.Points([0.5, 1.5, 2.5]), [0.1, 0.3, 0.6])}
+        >>> post = model.fit(data, counts={"a": [9, 9, 9]}, inference=ag.Exact(optimise=False))
+        >>> post.granularity("a", widths=1.0).level
+        'fine'
+        """
+        self.model._name_tasks({task: None}, "granularity", "task")
+        number = self.model.tasks.index(task)
+        if self.model.of_task(number).varies:
+            raise TypeError("granularity: known where the mixing is the same everywhere, as in MultiTaskGP.")
+        if len(self.joint.observations.support) == 0:
+            raise TypeError("granularity: a saved posterior does not hold its data. Ask before saving.")
+        own = np.flatnonzero(self.joint.observations.task == number)
+        observed, channel = self.joint.observations[own], self.model.channels[task][0]
+        rows, Z, regions = represented(without_channel(observed.support), X, widths)
+        by_place = X is not None and not isinstance(X, Support)
+        summaries = isinstance(self.model.likelihoods[number], SampleQuasi)
+        counts = regions.mass if by_place else observed.counts if summaries else None
+        noise = self.joint.noise_of_means()
+        return granularity(
+            self.model.kernel.continuous,
+            with_channel(Points(Z), channel).center,
+            with_channel(regions, channel),
+            counts,
+            None if noise is None else noise[own][rows],
+        )
 
     def summary(self) -> "pd.DataFrame":
         """The parameters, as in `Posterior.summary`."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aggregauss.checks import as_matrix, as_vector, first_bad
+from aggregauss.checks import as_matrix, as_names, as_vector, first_bad
 from aggregauss.supports.bags import Bags
 from aggregauss.supports.boxes import Boxes
 from aggregauss.supports.points import Points
@@ -54,8 +54,8 @@ def summarise(points: Any, y: Any, *, grid: Any = None, regions: Any = None, ori
     """Summaries of the values `y` of individuals at `points`, shape (n, d).
 
     `grid` is the side of the cells, one number or one for each dimension; they begin at `origin`, by default the lowest
-    coordinates. `regions` instead are areas (Shapely geometries or a GeoDataFrame, as for `Polygons`), or names, one
-    for each individual; what only has a name is where its individuals are. Regions without individuals have no row.
+    coordinates. `regions` instead are areas (Shapely geometries, a GeoDataFrame or `Polygons`), or names, one for each
+    individual; what only has a name is where its individuals are. Regions without individuals have no row.
 
     >>> import aggregauss as ag
     >>> cells = ag.summarise([[0.1, 0.2], [0.3, 0.9], [2.5, 0.5]], [1.0, 3.0, 7.0], grid=1.0, origin=[0.0, 0.0])
@@ -94,7 +94,10 @@ def _cells(X: np.ndarray, grid: Any, origin: Any) -> Found:
     if not (side > 0).all():
         raise ValueError(f'summarise: "grid" must be positive, but is {grid}.')
     cell, owner = np.unique(np.floor((X - low) / side), axis=0, return_inverse=True)
-    return Boxes(low + cell * side, low + (cell + 1) * side, measure="mean"), owner.ravel(), None
+    lower, upper = low + cell * side, low + (cell + 1) * side
+    if not (lower < upper).all():
+        raise ValueError(f'summarise: "grid" is too narrow for coordinates of this size: {grid}. Give wider cells.')
+    return Boxes(lower, upper, measure="mean"), owner.ravel(), None
 
 
 def _each(given: Any, d: int, name: str) -> np.ndarray:
@@ -102,15 +105,29 @@ def _each(given: Any, d: int, name: str) -> np.ndarray:
 
 
 def _regions(X: np.ndarray, regions: Any) -> Found:
-    if not hasattr(regions, "geometry") and np.asarray(regions, dtype=object).shape == (len(X),):
-        names = np.asarray(regions)
-        if names.dtype != object or not any(hasattr(name, "geom_type") for name in names):
-            found, owner = np.unique(names, return_inverse=True)
-            return None, owner, found
-    return _areas(X, regions)
+    areas = _as_areas(regions)
+    if areas is not None:
+        return _in_areas(X, areas)
+    if isinstance(regions, Support) or np.shape(regions) != (len(X),):
+        raise TypeError(
+            'summarise: "regions" must be areas (Shapely geometries, a GeoDataFrame or Polygons) or names, one for '
+            f"each of the {len(X)} individuals, but got {type(regions).__name__}. Use grid=... for cells."
+        )
+    found, owner = np.unique(as_names(regions, "summarise", "regions"), return_inverse=True)
+    return None, owner, found
 
 
-def _areas(X: np.ndarray, regions: Any) -> Found:
+def _as_areas(regions: Any) -> Any:
+    """What `Polygons` takes, or None where there is no geometry."""
+    if isinstance(regions, Support):
+        return regions.geometry
+    if hasattr(regions, "geom_type") and np.ndim(regions) == 0:
+        return [regions]
+    listed = hasattr(regions, "geometry") or any(hasattr(r, "geom_type") for r in np.asarray(regions, object).flat)
+    return regions if listed else None
+
+
+def _in_areas(X: np.ndarray, regions: Any) -> Found:
     """Areas with individuals; one on a border belongs to the first that has it."""
     import shapely
 
