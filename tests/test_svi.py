@@ -226,6 +226,9 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     for changes in OTHERS.values():
         with pytest.raises(ValueError, match="belongs to another model, other data or other settings"):
             _fit(max_epochs=1, checkpoint=path, **changes)
+    path.write_text("not a checkpoint")
+    with pytest.raises(ValueError, match=r'"checkpoint" .*run cannot be read .* Delete it, or give another'):
+        _fit(max_epochs=1, checkpoint=path)
 
 
 def test_a_run_that_diverges_returns_the_last_good_state(monkeypatch):
@@ -391,6 +394,24 @@ def test_effects_are_those_of_bayesian_regression(scheme, kernel):
     _check_effects(post.effects(), *_regression(H, prior, covariance, SEEN - 0.3))
     marginal = stats.multivariate_normal(np.full(8, 0.3), covariance + H @ np.diag(prior**2) @ H.T)
     assert post.evidence == pytest.approx(marginal.logpdf(SEEN), rel=1e-5)
+
+
+@pytest.mark.parametrize("sd", [0.1, 1.0])
+def test_effects_on_counts_agree_with_integration_however_wide_their_prior(sd):
+    rng = np.random.default_rng(0)
+    x, p = rng.uniform(0.0, 10.0, 30), rng.uniform(1.0, 5.0, 30)
+    y = rng.poisson(p * np.exp(0.2 + 0.1 * x))
+    model = ag.GP(None, ag.Poisson(), aggregation="response", mean=ag.LinearEffects([0], sd, value=ag.fixed(0.0)))
+    post = model.fit(ag.Bags(x, np.arange(30), weights=p), y, inference=ag.SVI(), progress=False)
+    a, b = np.meshgrid(np.linspace(-0.8, 1.2, 301), np.linspace(-0.1, 0.3, 301), indexing="ij")
+    f = a[..., None] + b[..., None] * x
+    log = np.sum(y * f - p * np.exp(f), axis=-1) - 0.5 * (a / 3.0) ** 2 - 0.5 * (b / sd) ** 2
+    weight = np.exp(log - log.max())
+    for name, value in (("intercept", a), ("x0", b)):
+        mean = np.average(value, weights=weight)
+        std = np.sqrt(np.average((value - mean) ** 2, weights=weight))
+        assert post.effects()["mean"][name] == pytest.approx(mean, abs=0.1 * std)
+        assert post.effects()["std"][name] == pytest.approx(std, rel=0.1)
 
 
 def test_effects_come_in_the_user_s_units():

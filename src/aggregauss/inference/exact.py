@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from aggregauss import linalg
 from aggregauss.inference.conditional import Conditional
 from aggregauss.inference.data import Data, Observations, refuse_duplicates
-from aggregauss.inference.optimise import maximise, open_parameters
+from aggregauss.inference.optimise import check_search, maximise, open_parameters
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.starts import starts
 from aggregauss.kernels.covariance import gram, warn_if_coarse
@@ -38,6 +38,7 @@ class Exact:
     def fit(self, model: Any, observations: Observations, seed: int = 0, progress: bool = True) -> Posterior:
         """The posterior of `model` given `observations`."""
         _check(model, observations)
+        check_search(self)
         data = observations.on_device()
         fitted, runs = model, ()
         if self.optimise:

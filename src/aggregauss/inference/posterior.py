@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from aggregauss import linalg
 from aggregauss.archive import storable, write
-from aggregauss.checks import as_vector, one_of
+from aggregauss.checks import as_vector, one_of, probability
 from aggregauss.inference.conditional import (
     Conditional,
     aggregate_moments,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["latent", "response", "observation"]
 KINDS = ("latent", "response", "observation")
+LEAST = 1e-9  # variance of a count, below which its mean has vanished in rounding
 ROWS = 4096  # responses that are matched at once
 
 
@@ -146,6 +147,7 @@ class Posterior:
 
         if not self.model.mean.effects:
             raise TypeError("effects: the model has none. Give GP(..., mean=LinearEffects(columns)).")
+        level = probability(level, "effects", "level")
         value, covariance = self._mixed(self._effects)
         sd = np.sqrt(np.diag(covariance))
         reach, names = ndtri((1 + level) / 2) * sd, ("intercept", *self.model.mean.names)
@@ -334,7 +336,7 @@ def pearson(post: Posterior) -> tuple[float, float]:
     if len(support) == 0:
         raise TypeError("dispersion: a saved posterior does not hold its data. Ask before saving.")
     fitted = post.predict(support, "observation").mean
-    spread = post.model.likelihood.scatter(fitted)
+    spread = np.maximum(post.model.likelihood.scatter(fitted), LEAST)
     used = min(post.effective_parameters, float(np.sum(post.predict(support).variance / spread)))
     free = max(1.0, len(y) - used)
     return float(np.sum((y - fitted) ** 2 / spread) / free), free

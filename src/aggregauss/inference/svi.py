@@ -1,7 +1,7 @@
 """Stochastic variational inference: any likelihood, minibatches of supports, natural gradients."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from aggregauss.inference import ascent
 from aggregauss.inference.batches import random_batches
 from aggregauss.inference.best_mean import with_best_mean
 from aggregauss.inference.bounds import BOUNDS
-from aggregauss.inference.checkpoint import Checkpoint, fingerprint
+from aggregauss.inference.checkpoint import Checkpoint, check_path, fingerprint
 from aggregauss.inference.climb import EASY, MOST, climb
 from aggregauss.inference.conditional import Conditional, sparse_conditional
 from aggregauss.inference.data import Observations
@@ -189,11 +189,8 @@ class SVI:
             inducing = dataclasses.replace(inducing, center=np.asarray(state.free.Z.all_pieces()[0].center))
         record = Run(history[-1], len(history), len(history), message == "converged", message, tuple(history))
         n = len(passes.observations.y)
-        held = (
-            self._held(passes, entries(state.free.Z, fitted.mean.effects))
-            if not message.startswith("diverged")
-            else None
-        )
+        diverged = message.startswith("diverged")
+        held = None if diverged else self._held(passes, entries(state.free.Z, fitted.mean.effects))
         most = MOST if isinstance(held, list) else EASY  # passes over data that are packed again each time are dear
         close = FINER * self.tolerance * n
         first = searched.hold() if self.pool is not None and held is not None else None
@@ -218,13 +215,7 @@ class SVI:
             inducing=inducing,
         )
         if mixture is not None:
-            known = list(zip(mixture.weights, mixture.vectors, mixture.known))
-            bar = tqdm(known, desc="covariances", unit="value", delay=2.0, leave=False, disable=not progress)
-            parts = [
-                Component(float(w), vector, conditional(unpack(fitted, jnp.asarray(vector)), own))
-                for w, vector, own in bar
-            ]
-            post = dataclasses.replace(post, mixture=tuple(parts), parameter_covariance=mixture.covariance)
+            post = mixed(post, mixture, conditional, progress)
         for task, (view, rows) in enumerate(by_task(fitted, passes.observations)):
             if isinstance(view.likelihood, Poisson) and not view.likelihood.region_effect:
                 warn_if_overdispersed(post, view, rows, task)
@@ -259,9 +250,8 @@ class SVI:
             positive_number(getattr(self, name), "SVI", name)
         if self.natural_rate is not None:
             positive_number(self.natural_rate, "SVI", "natural_rate", most=1.0)
-        if self.checkpoint is not None and not Path(self.checkpoint).resolve().parent.is_dir():
-            folder = Path(self.checkpoint).resolve().parent
-            raise FileNotFoundError(f'SVI: "checkpoint" must lie in a folder that exists, but {folder} does not.')
+        if self.checkpoint is not None:
+            check_path(self.checkpoint)
         if self.batch_size is not None and whole_number(self.batch_size, "SVI", "batch_size") > len(observations.y):
             raise ValueError(
                 f'SVI: "batch_size" must not exceed the {len(observations.y)} observations, but is {self.batch_size}.'
@@ -292,6 +282,14 @@ class SVI:
             )
 
 
+def mixed(post: Posterior, near: Around, conditional: Callable[[Any, Any], Conditional], progress: bool) -> Posterior:
+    """The posterior as a mixture over hyper-parameters, from what is known of q at each of them."""
+    known = list(zip(near.weights, near.vectors, near.known))
+    bar = tqdm(known, desc="covariances", unit="value", delay=2.0, leave=False, disable=not progress)
+    parts = [Component(float(w), v, conditional(unpack(post.model, jnp.asarray(v)), own)) for w, v, own in bar]
+    return dataclasses.replace(post, mixture=tuple(parts), parameter_covariance=near.covariance)
+
+
 def by_task(model: Any, observations: Observations) -> list[tuple[Any, np.ndarray]]:
     """Each task of a model with the rows that observe it."""
     if observations.task is None:
@@ -305,8 +303,9 @@ def warn_if_overdispersed(post: Posterior, view: Any, rows: np.ndarray, task: in
     own = dataclasses.replace(post, model=view, observations=post.observations[rows]) if several else post
     ratio, free = pearson(own)
     if ratio > 1.0 + SURELY * np.sqrt(2.0 / free) and ratio > NOTICEABLE:
+        times = f"{ratio:.1f}" if ratio < 1000 else f"{ratio:.0e}"
         whose = f' of task "{post.model.tasks[task]}"' if several else ""
         warn(
-            f"SVI: the counts{whose} scatter {ratio:.1f} times as much as Poisson counts would around the fitted "
+            f"SVI: the counts{whose} scatter {times} times as much as Poisson counts would around the fitted "
             "means, so intervals are too narrow. Use Poisson(region_effect=True) or NegativeBinomial()."
         )

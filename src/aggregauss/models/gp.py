@@ -8,7 +8,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from aggregauss.checks import one_of
+from aggregauss.checks import as_seed, kind_of, one_of
 from aggregauss.inference.collapsed import Collapsed
 from aggregauss.inference.data import Data, Observations, observe
 from aggregauss.inference.ep import EP
@@ -73,6 +73,8 @@ class GP(Parametric):
                 'MultiTaskGP([RBF()], {"y": ...}).'
             )
         self.mean = _of_type(mean or Zero(), Mean, "mean", "a mean function such as Constant()")
+        if constraint is not None:
+            _of_type(constraint, NonNegative, "constraint", "one such as NonNegative()")
         self.constraint = constraint
         self.aggregation = one_of(aggregation, ("latent", "response"), "GP", "aggregation")
         self.marks = ()
@@ -101,7 +103,7 @@ class GP(Parametric):
         `inference` defaults to `Exact()` under Gaussian noise and for summaries, to `EP()` for a constraint or Laplace
         noise, and to `SVI()` otherwise.
         """
-        observations = observe(support, y, noise_variance, counts, variances)
+        observations, seed = observe(support, y, noise_variance, counts, variances), as_seed(seed)
         if self.kernel is not None:
             self.kernel.check_dim(support.dim)
         self.mean.check_dim(support.dim)
@@ -111,8 +113,8 @@ class GP(Parametric):
         if scaler is not None:
             observations = dataclasses.replace(observations, support=scaler(support))
             scheme = with_places_scaled(scheme, scaler)
-        elif self.kernel is not None:
-            warn_of_scales(support, self.kernel)
+        if self.kernel is not None:
+            warn_of_scales(observations.support, self.kernel)
         post = scheme.fit(self, observations, seed, progress)
         if scaler is None:
             return post
@@ -151,10 +153,10 @@ class GP(Parametric):
 def _scaler(support: Support, standardise: bool | Sequence[int]) -> Standardiser | None:
     if isinstance(standardise, bool | np.bool_):
         return standardiser(support) if standardise else None
-    columns = np.asarray(standardise)
-    if columns.size and not (columns.dtype.kind == "i" and columns.min() >= 0 and columns.max() < support.dim):
+    columns = np.atleast_1d(standardise)
+    if columns.size and not (columns.dtype.kind in "iu" and columns.min() >= 0 and columns.max() < support.dim):
         raise ValueError(
-            f'fit: "standardise" must be True, False or columns in 0..{support.dim - 1}, but got {list(standardise)}.'
+            f'fit: "standardise" must be True, False or columns in 0..{support.dim - 1}, but got {standardise!r}.'
         )
     return standardiser(support, columns.tolist()) if columns.size else None
 
@@ -188,5 +190,5 @@ def taken_by(likelihood: Likelihood, observations: Observations, aggregation: st
 
 def _of_type(value: Any, kind: type, name: str, wanted: str) -> Any:
     if not isinstance(value, kind):
-        raise TypeError(f'GP: "{name}" must be {wanted}, but got {type(value).__name__}.')
+        raise TypeError(f'GP: "{name}" must be {wanted}, but got {kind_of(value)}.')
     return value
