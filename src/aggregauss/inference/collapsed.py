@@ -72,7 +72,7 @@ class Collapsed:
             )
         value, q = _solve(fitted, problem)
 
-        def conditional(model: Any) -> Conditional:
+        def conditional(model: Any, _: Any) -> Conditional:
             return sparse_conditional(model, problem.Z, _solve(model, problem)[1], JITTER["float64"])
 
         if not np.isfinite(value):

@@ -60,7 +60,7 @@ class Exact:
             )
         post = Posterior(fitted, observations, None, state, float(evidence), "Exact", runs)
         near = open_parameters(log_evidence, data, fitted) if self.integrate else None
-        return post if near is None else post.mixed_over(near, lambda model: _solve(model, data)[0])
+        return post if near is None else post.mixed_over(near, lambda model, _: _solve(model, data)[0])
 
 
 def log_evidence(model: Any, data: Data) -> Float[Array, ""]:

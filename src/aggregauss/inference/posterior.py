@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 from scipy.special import ndtri
+from tqdm.auto import tqdm
 
 from aggregauss import linalg
 from aggregauss.archive import storable, write
@@ -108,10 +109,13 @@ class Posterior:
         observed = self.model.likelihood.observation(response, scaled.square_weight, trials)
         return Prediction(observed, support, joint, wanted)
 
-    def mixed_over(self, near: Around, conditional: Callable[[Any], Conditional]) -> "Posterior":
-        """The same as a mixture over hyper-parameters, given what is known of the function at each of them."""
-        models = (unpack(self.model, jnp.asarray(vector)) for vector in near.vectors)
-        parts = [Component(float(w), v, conditional(m)) for w, v, m in zip(near.weights, near.vectors, models)]
+    def mixed_over(
+        self, near: Around, conditional: Callable[[Any, Any], Conditional], progress: bool = False
+    ) -> "Posterior":
+        """The same as a mixture over hyper-parameters, from the model and what else is known at each of them."""
+        values = list(zip(near.weights, near.vectors, near.known))
+        bar = tqdm(values, desc="covariances", unit="value", delay=2.0, leave=False, disable=not progress)
+        parts = [Component(float(w), v, conditional(unpack(self.model, jnp.asarray(v)), own)) for w, v, own in bar]
         return dataclasses.replace(self, mixture=tuple(parts), parameter_covariance=near.covariance)
 
     def leave_one_out(self) -> Prediction:

@@ -1,12 +1,11 @@
 """Stochastic variational inference: any likelihood, minibatches of supports, natural gradients."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from tqdm.auto import tqdm
 
@@ -24,7 +23,7 @@ from aggregauss.inference.hyperparameters import Around
 from aggregauss.inference.inducing import JITTER, entries, on_device
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.passes import Passes
-from aggregauss.inference.posterior import Component, Posterior, pearson
+from aggregauss.inference.posterior import Posterior, pearson
 from aggregauss.inference.profile import FINER, whole_passes
 from aggregauss.inference.sparse import Group
 from aggregauss.inference.starts import level_function, starts
@@ -215,7 +214,7 @@ class SVI:
             inducing=inducing,
         )
         if mixture is not None:
-            post = mixed(post, mixture, conditional, progress)
+            post = post.mixed_over(mixture, conditional, progress)
         for task, (view, rows) in enumerate(by_task(fitted, passes.observations)):
             if isinstance(view.likelihood, Poisson) and not view.likelihood.region_effect:
                 warn_if_overdispersed(post, view, rows, task)
@@ -280,14 +279,6 @@ class SVI:
                 "SVI: the response can be aggregated over points only, but these supports have width. Use Bags, or "
                 'Polygons(..., method="sobol"), or aggregation="latent".'
             )
-
-
-def mixed(post: Posterior, near: Around, conditional: Callable[[Any, Any], Conditional], progress: bool) -> Posterior:
-    """The posterior as a mixture over hyper-parameters, from what is known of q at each of them."""
-    known = list(zip(near.weights, near.vectors, near.known))
-    bar = tqdm(known, desc="covariances", unit="value", delay=2.0, leave=False, disable=not progress)
-    parts = [Component(float(w), v, conditional(unpack(post.model, jnp.asarray(v)), own)) for w, v, own in bar]
-    return dataclasses.replace(post, mixture=tuple(parts), parameter_covariance=near.covariance)
 
 
 def by_task(model: Any, observations: Observations) -> list[tuple[Any, np.ndarray]]:
