@@ -6,6 +6,7 @@ of compiled programs serves all tests.
 
 import json
 import zipfile
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from aggregauss.inference.data import observe
 from aggregauss.inference.groups import choose_shapes, epoch_batches
 from aggregauss.inference.inducing import JITTER, on_device
 from aggregauss.inference.passes import Passes
+from aggregauss.inference.posterior import pearson
 from aggregauss.inference.variational import Moments2, by_moments
 from aggregauss.parameters import pack, parameters
 
@@ -253,6 +255,13 @@ def test_counts_that_scatter_too_much_are_called_out():
     with pytest.warns(UserWarning, match=r"times as much as Poisson counts would.*region_effect=True"):
         post = _fit(stiff, y=np.where(np.arange(8) % 2, 0.0, 10 * COUNTS.max()), optimise=False)
     assert post.dispersion() > 10
+
+
+def test_a_mean_that_vanished_in_rounding_is_called_out_too():
+    counts = SimpleNamespace(effective_parameters=1.0, observations=observe(APART, COUNTS, None))
+    counts.model = MODEL
+    counts.predict = lambda support, kind=None: SimpleNamespace(mean=0.0 * COUNTS, variance=0.0 * COUNTS)
+    assert pearson(counts)[0] > 1e6
 
 
 # Predictions.
