@@ -34,9 +34,9 @@ def _exact(**settings):
     return lambda: GAUSSIAN.fit(BAGS, [1, 2, 3], inference=ag.Exact(**settings), progress=False)
 
 
-def _several(inference):
+def _several(inference, **others):
     model = ag.MultiTaskGP([ag.RBF(1.0)], {"y": ag.Gaussian()})
-    return lambda: model.fit({"y": (BAGS, [1.0, 2.0, 3.0])}, inference=inference)
+    return lambda: model.fit({"y": (BAGS, [1.0, 2.0, 3.0])}, inference=inference, **others)
 
 
 TWICE = pd.Series([1, 2, 3, 4], index=["a", "a", "b", "c"])
@@ -115,6 +115,17 @@ CASES = {
     "a word as a lengthscale": (lambda: ag.RBF("long"), TypeError, ['"lengthscale" must be a number', "'long'"]),
     "a class": (lambda: MODEL.fit(BAGS, [1, 2, 3], inference=ag.SVI), TypeError, ["with brackets", "the class SVI"]),
     "a word": (lambda: MODEL.fit(BAGS, [1, 2, 3], inference="svi"), TypeError, ["SVI()", "but got 'svi'"]),
+    "a likelihood without brackets": (
+        lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian}),
+        TypeError,
+        ['likelihood of task "a"', "the class Gaussian, without brackets"],
+    ),
+    "half a seed for several tasks": (_several(Exploding(), seed=0.5), ValueError, ['"seed" must be a whole', "0.5"]),
+    "correlations in percent": (
+        lambda: _several(ag.Exact(optimise=False))().correlations(level=95),
+        ValueError,
+        ['correlations: "level" must lie strictly between 0 and 1', "95"],
+    ),
     "a class for several tasks": (_several(ag.Exact), TypeError, ["with brackets", "the class Exact"]),
 }
 

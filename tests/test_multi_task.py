@@ -192,21 +192,10 @@ BAD = {
         TypeError,
         "the class RBF, without brackets",
     ),
-    "a likelihood without brackets": (
-        lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian}),
-        TypeError,
-        'the likelihood of task "a" must be .* the class Gaussian, without brackets',
-    ),
     "a scheme without brackets": (
         lambda: ag.RegressionNetwork([ag.RBF()], {"a": ag.Gaussian()}, varying=ag.RBF()).fit(DATA, inference=ag.SVI),
         TypeError,
         "the class SVI",
-    ),
-    "half a seed": (lambda: _fixed([[1.0, 1.0]]).fit(DATA, seed=0.5), ValueError, '"seed" must be a whole number'),
-    "intervals in percent": (
-        lambda: _fixed([[1.0, 1.0]]).fit(DATA, inference=KEEP).correlations(level=95),
-        ValueError,
-        '"level" must lie strictly between 0 and 1, but got 95',
     ),
     "rank zero": (
         lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian()}, rank=0),

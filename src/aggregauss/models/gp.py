@@ -89,7 +89,7 @@ class GP(Parametric):
         variances: Any = None,
         inference: Exact | EP | SVI | Collapsed | None = None,
         standardise: bool | Sequence[int] = False,
-        seed: int = 0,
+        seed: Any = 0,
         progress: bool = True,
     ) -> Posterior:
         """The posterior given observations `y` of the supports; the model itself is left unchanged.
@@ -101,7 +101,7 @@ class GP(Parametric):
         `standardise=True` brings all covariates to mean zero and standard deviation one first (lengthscales are then in
         standard deviations), a list of columns only these; the posterior does the same to whatever is predicted.
         `inference` defaults to `Exact()` under Gaussian noise and for summaries, to `EP()` for a constraint or Laplace
-        noise, and to `SVI()` otherwise.
+        noise, and to `SVI()` otherwise. `seed` is a whole number or a JAX key.
         """
         observations, seed = observe(support, y, noise_variance, counts, variances), as_seed(seed)
         if self.kernel is not None:

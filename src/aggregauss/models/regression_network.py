@@ -82,7 +82,7 @@ class RegressionNetwork(SeveralTasks):
         counts: Mapping[str, Any] | None = None,
         variances: Mapping[str, Any] | None = None,
         inference: Any = None,
-        seed: int = 0,
+        seed: Any = 0,
         progress: bool = True,
     ) -> MultiTaskPosterior:
         """The posterior given `{task: (supports, y)}`, as in `MultiTaskGP.fit`."""
