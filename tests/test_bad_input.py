@@ -184,6 +184,12 @@ def post():
         (lambda p: p.predict(BINS, kind="noisy"), ValueError, ['"latent" or "response" or "observation"']),
         (lambda p: p.predict(BINS).interval(1.5), ValueError, ["strictly between 0 and 1"]),
         (lambda p: p.predict(BINS).quantile(0.0), ValueError, ["strictly between 0 and 1"]),
+        (lambda p: p.predict(BINS).quantile([0.1, 1.0]), ValueError, ["strictly between 0 and 1", "1.0"]),
+        (lambda p: p.predict(BINS).interval("wide"), ValueError, ["strictly between 0 and 1", "'wide'"]),
+        (lambda p: p.predict(BINS).log_density([1.0, 2.0]), ValueError, ['"y" must have one value', "2 values for 3"]),
+        (lambda p: p.predict(BINS).exceedance([1.0, 2.0]), ValueError, ['"threshold"', "2 values for 3 rows"]),
+        (lambda p: p.predict(BINS).sample(0.5), TypeError, ['"key" must be a whole number or a JAX key', "0.5"]),
+        (lambda p: p.predict(BINS).sample(0, -1), ValueError, ['"n" must be a whole number of at least 0', "-1"]),
         (lambda p: p.leave_one_out().sample(), TypeError, ["no joint distribution"]),
     ],
 )
@@ -198,6 +204,10 @@ def test_leave_one_out_needs_exact_inference():
     fitted = model.fit(BINS, [1.0, 2.0, 3.0], inference=ag.EP(optimise=False))
     with pytest.raises(TypeError, match="known in closed form for Exact"):
         fitted.leave_one_out()
+
+
+ONE_CONSTANT = np.column_stack([np.arange(3.0), np.full(3, 7.0)])
+UNEQUAL = np.column_stack([np.arange(3.0), 1e6 * np.arange(3.0)])
 
 
 def test_degrees_used_as_metres_are_called_out():
@@ -216,23 +226,25 @@ def test_a_series_with_other_names_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("X", "lengthscale", "words"),
+    ("X", "lengthscale", "words", "remedy"),
     [
-        (np.column_stack([np.arange(3.0), np.full(3, 7.0)]), [1.0, 1.0], r"column\(s\) 1 of the data are constant"),
-        (
-            np.column_stack([np.arange(3.0), 1e6 * np.arange(3.0)]),
-            1.0,
-            r"range from 0.816 to 8.16e\+05.*standardise=True",
-        ),
+        (ONE_CONSTANT, [1.0, 1.0], r"column\(s\) 1 of the data are constant.*active_dims", {}),
+        (np.ones((3, 2)), 1.0, r"column\(s\) 0, 1 of the data are constant", {}),
+        (UNEQUAL, 1.0, r"range from 0.816 to 8.16e\+05.*standardise=True", {"standardise": True}),
+        (UNEQUAL, [1.0, 1.0], r"column 1 starts at 1, but .* is 8.16e\+05.*standardise", {"standardise": [1]}),
     ],
-    ids=["constant covariate", "unequal scales"],
+    ids=["constant covariate", "nothing varies", "unequal scales", "a start far away"],
 )
-def test_covariates_a_kernel_cannot_make_sense_of_are_called_out(X, lengthscale, words):
-    model, points = ag.GP(ag.RBF(lengthscale), ag.Gaussian(0.1)), ag.Points(X)
+def test_covariates_a_kernel_cannot_make_sense_of_are_called_out(X, lengthscale, words, remedy):
+    model, points, scheme = ag.GP(ag.RBF(lengthscale), ag.Gaussian(0.1)), ag.Points(X), ag.Exact(optimise=False)
     with pytest.warns(UserWarning, match=words) as caught:
-        model.fit(points, [1.0, 2.0, 3.0], inference=ag.Exact(optimise=False))
+        model.fit(points, [1.0, 2.0, 3.0], inference=scheme)
     assert caught[0].filename == __file__
-    model.fit(points, [1.0, 2.0, 3.0], inference=ag.Exact(optimise=False), standardise=True)
+    if remedy:
+        model.fit(points, [1.0, 2.0, 3.0], inference=scheme, **remedy)
+        return
+    with pytest.warns(UserWarning, match=words):  # standard deviations of one change nothing
+        model.fit(points, [1.0, 2.0, 3.0], inference=scheme, standardise=True)
 
 
 def test_what_only_other_models_have(post):

@@ -1,5 +1,6 @@
 """Bad input to models of bags: names, counts that belong to them, and settings of the search. One sentence each."""
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from test_bad_input import Exploding, _as_users_run_it  # noqa: F401
 X, NAMES = np.arange(4.0)[:, None], ["a", "a", "b", "c"]
 BAGS = ag.Bags(X, NAMES)
 MODEL = ag.GP(ag.RBF(1.0), ag.Poisson(), aggregation="response")
+GAUSSIAN = ag.GP(ag.RBF(1.0))
 
 
 def _named(bag, **others):
@@ -24,9 +26,17 @@ def _searched(**settings):
     return lambda: MODEL.fit(BAGS, [1, 2, 3], inference=ag.SVI(**settings), progress=False)
 
 
-def _several(inference):
+def _closed(**settings):
+    return lambda: GAUSSIAN.fit(BAGS, [1, 2, 3], inference=ag.Collapsed(**settings), progress=False)
+
+
+def _exact(**settings):
+    return lambda: GAUSSIAN.fit(BAGS, [1, 2, 3], inference=ag.Exact(**settings), progress=False)
+
+
+def _several(inference, **others):
     model = ag.MultiTaskGP([ag.RBF(1.0)], {"y": ag.Gaussian()})
-    return lambda: model.fit({"y": (BAGS, [1.0, 2.0, 3.0])}, inference=inference)
+    return lambda: model.fit({"y": (BAGS, [1.0, 2.0, 3.0])}, inference=inference, **others)
 
 
 TWICE = pd.Series([1, 2, 3, 4], index=["a", "a", "b", "c"])
@@ -52,8 +62,70 @@ CASES = {
     "no tolerance": (_searched(tolerance=0.0), ValueError, ['"tolerance" must be a positive number', "0.0"]),
     "steps too far": (_searched(natural_rate=1.5), ValueError, ['"natural_rate"', "at most 1, but got 1.5"]),
     "no folder": (_searched(checkpoint="nowhere/run"), FileNotFoundError, ["a folder that exists", "nowhere"]),
+    "a folder": (_searched(checkpoint="."), IsADirectoryError, ['"checkpoint" must be a file', "is a folder"]),
+    "nothing seen": (_counted(None), TypeError, ['"y" must hold numbers, but is None']),
+    "numbers for text": (
+        lambda: MODEL.fit(ag.Bags(X, [1, 1, 2, 3]), pd.Series([1, 2, 3], index=["1", "2", "3"]), inference=Exploding()),
+        ValueError,
+        ["name the same rows", '"1" is only in the supports', "str in the one and int64 in the other"],
+    ),
+    "noise of another bag": (
+        lambda: GAUSSIAN.fit(BAGS, [1, 2, 3], pd.Series([1.0, 1.0, 2.0], ["a", "b", "z"]), inference=Exploding()),
+        ValueError,
+        ['"noise_variance" and the supports', '"c" is only in the supports'],
+    ),
+    "a negative seed": (_counted([1, 2, 3], seed=-1), ValueError, ['"seed" must be a whole number', "-1"]),
+    "half a seed": (_counted([1, 2, 3], seed=0.5), ValueError, ['"seed" must be a whole number', "0.5"]),
+    "columns by name": (_counted([1, 2, 3], standardise="all"), ValueError, ['"standardise" must be', "got 'all'"]),
+    "landmarks beyond the data": (_closed(inducing=5), ValueError, ["fit:", "5 were asked for and there are 4"]),
+    "no iterations": (_closed(max_iterations=0), ValueError, ['Collapsed: "max_iterations"', "but got 0"]),
+    "fewer starts than one": (_exact(restarts=-1), ValueError, ['Exact: "restarts"', "at least 0", "-1"]),
+    "a negative tolerance": (_exact(tolerance=-1.0), ValueError, ['Exact: "tolerance" must be a positive number']),
+    "sites of counts": (
+        lambda: MODEL.fit(BAGS, [1, 2, 3], inference=ag.EP()),
+        TypeError,
+        ["EP: sites are known for Gaussian noise and LaplaceNoise", "is Poisson", "SVI()"],
+    ),
+    "sites of several tasks": (_several(ag.EP()), TypeError, ["EP: known for GP", "Exact()"]),
+    "scales of other observations": (
+        lambda: ag.GP(ag.RBF(), ag.LaplaceNoise([1.0, 2.0])).fit(BAGS, [1, 2, 3], inference=Exploding()),
+        ValueError,
+        ['"scale" must be one number or 3', "(2,)"],
+    ),
+    "a scale for each under SVI": (
+        lambda: ag.GP(ag.RBF(1.0), ag.LaplaceNoise([1.0, 2.0, 3.0])).fit(BAGS, [1, 2, 3], inference=ag.SVI()),
+        TypeError,
+        ["known to EP only", "one scale"],
+    ),
+    "a constraint of another kind": (
+        lambda: ag.GP(ag.RBF(), constraint=5),
+        TypeError,
+        ['"constraint"', "NonNegative()"],
+    ),
+    "a deviation of nothing": (lambda: ag.Poisson(region_sd=0.3), ValueError, ['"region_sd"', "region_effect=True"]),
+    "effects of no column": (lambda: ag.LinearEffects([]), ValueError, ['"columns" must be a list', "[]"]),
+    "effects of all columns": (lambda: ag.LinearEffects(None), ValueError, ['"columns" must be a list', "None"]),
+    "an effect without spread": (lambda: ag.LinearEffects([0, 3], sd=[1, 0]), ValueError, ["column 3 is 0.0"]),
+    "spreads too many": (lambda: ag.LinearEffects([0], sd=[1, 2]), ValueError, ["one number or 1", "has 2"]),
+    "an open intercept": (lambda: ag.LinearEffects([0], intercept_sd=np.inf), ValueError, ['"intercept_sd"', "inf"]),
+    "a range below zero": (lambda: ag.RangePrior(-30.0), ValueError, ['RangePrior: "below" must be a positive', "-30"]),
+    "a probability in percent": (lambda: ag.SdPrior(1.0, 5), ValueError, ['"probability" must lie strictly', "got 5"]),
+    "a prior without spread": (lambda: ag.LogNormal(1.0, 0.0), ValueError, ['LogNormal: "spread" must be a positive']),
+    "a number as a prior": (lambda: ag.param(1.0, prior=5), TypeError, ['"prior" must be a prior', "got 5"]),
+    "a word as a lengthscale": (lambda: ag.RBF("long"), TypeError, ['"lengthscale" must be a number', "'long'"]),
     "a class": (lambda: MODEL.fit(BAGS, [1, 2, 3], inference=ag.SVI), TypeError, ["with brackets", "the class SVI"]),
     "a word": (lambda: MODEL.fit(BAGS, [1, 2, 3], inference="svi"), TypeError, ["SVI()", "but got 'svi'"]),
+    "a likelihood without brackets": (
+        lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian}),
+        TypeError,
+        ['likelihood of task "a"', "the class Gaussian, without brackets"],
+    ),
+    "half a seed for several tasks": (_several(Exploding(), seed=0.5), ValueError, ['"seed" must be a whole', "0.5"]),
+    "correlations in percent": (
+        lambda: _several(ag.Exact(optimise=False))().correlations(level=95),
+        ValueError,
+        ['correlations: "level" must lie strictly between 0 and 1', "95"],
+    ),
     "a class for several tasks": (_several(ag.Exact), TypeError, ["with brackets", "the class Exact"]),
 }
 
@@ -78,3 +150,32 @@ def test_names_come_in_many_ways(bag):
     assert bags.labels.tolist() == ["a", "b", "c"]
     assert bags.mass.tolist() == [3.0, 3.0, 4.0]
     assert ag.Bags(X, [1, 1.0, 2, 3]).labels.tolist() == [1, 2, 3]
+
+
+class Recording:
+    """Stands for an inference scheme, and keeps what it was given."""
+
+    def fit(self, model, observations, seed, progress):
+        self.observations, self.seed = observations, seed
+
+
+def test_what_is_known_of_every_bag_comes_as_one_number_or_by_name():
+    scheme = Recording()
+    model = ag.GP(ag.RBF(1.0), ag.Binomial())
+    model.fit(BAGS.with_measure("mean"), [1, 2, 3], counts=5, inference=scheme)
+    assert scheme.observations.counts.tolist() == [5.0, 5.0, 5.0]
+    GAUSSIAN.fit(BAGS, [1, 2, 3], pd.Series([0.3, 0.1, 0.2], index=["c", "a", "b"]), inference=scheme)
+    assert scheme.observations.noise_variance.tolist() == [0.1, 0.2, 0.3]
+
+
+def test_seeds_are_numbers_or_keys():
+    scheme = Recording()
+    for seed in (7, np.int64(7)):
+        GAUSSIAN.fit(BAGS, [1, 2, 3], seed=seed, inference=scheme)
+        assert scheme.seed == 7
+    found = []
+    for key in (jax.random.key(7), jax.random.PRNGKey(7), jax.random.key(8)):
+        GAUSSIAN.fit(BAGS, [1, 2, 3], seed=key, inference=scheme)
+        found.append(scheme.seed)
+    assert found[0] == found[1] != found[2]
+    assert all(0 <= seed < 2**32 for seed in found)

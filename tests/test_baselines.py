@@ -19,7 +19,7 @@ from aggregauss.baselines.network import he_normal
 from aggregauss.baselines.nystrom import NystromFunction, inverse_root, rbf
 from aggregauss.baselines.objective import Model, Penalties, objective
 from aggregauss.baselines.observation import Observation
-from aggregauss.baselines.training import step
+from aggregauss.baselines.training import Trained, _finite, step
 
 LEARNERS = [BagAsIndividual, NeuralNetwork, NystromMAP]
 KINDS = [("poisson", "exp"), ("poisson", "square"), ("normal", "exp")]
@@ -401,6 +401,13 @@ def test_one_clear_sentence(name, monkeypatch):
 def test_divergence_is_reported():
     with pytest.raises(FloatingPointError, match="learning_rate"):
         _small(NeuralNetwork).set_params(learning_rate=1e200).fit(_bags(8, seed=80), np.arange(8.0))
+
+
+def test_training_that_ends_far_above_where_it_began_is_called_out():
+    trained = Trained(None, np.array([2.0, 90.0]), np.array([]))
+    with pytest.warns(UserWarning, match="rose from 2 to 90.*Lower the learning_rate"):
+        _finite(trained)
+    _finite(trained._replace(validation_nll=np.array([3.0, 90.0])))  # the state after the first epoch was kept
 
 
 def test_starting_values_are_finite_without_counts_or_variation():

@@ -241,6 +241,8 @@ def test_intervals_quantiles_and_exceedance_are_consistent():
     prediction = ag.GP(ag.RBF(1.0)).fit(BINS, Y, inference=KEEP).predict(ag.Points([0.5, 3.0]))
     low, high = prediction.interval(0.9)
     np.testing.assert_allclose(prediction.quantile(0.05), low)
+    np.testing.assert_allclose(prediction.quantile([0.05, 0.95]), [low, high])
+    np.testing.assert_array_equal(prediction.sample(np.int64(3), 2), prediction.sample(jax.random.key(3), 2))
     np.testing.assert_allclose(prediction.exceedance(high), 0.05, atol=1e-9)
     frame = prediction.to_frame(0.9)
     np.testing.assert_allclose(frame["lower"], low)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.integrate import quad
 from scipy.special import expit, gammaln, log_expit, log_ndtr, logsumexp, ndtr
 
 import aggregauss as ag
@@ -149,6 +150,23 @@ def test_expected_log_densities_agree_with_quadrature(name):
         density = TRUTH.get(name, lambda y, eta: _log_density(name, y, eta))
         truth = [_expected(lambda v: density(y, FORWARD[link](v)), *case) for case in zip(a, b)]
     np.testing.assert_allclose(got, truth, rtol=1e-8 if name in CLOSED else 1e-4, atol=1e-7)
+
+
+def test_known_noise_beside_laplace_noise_is_noise_of_the_sum_of_the_variances():
+    y, eta = jnp.array([-3.0, 0.2, 9.0]), jnp.array([0.0, 0.5, 1.0])
+    ones = jnp.ones(3)
+
+    def density(variance, known):
+        return ag.LaplaceNoise(0.7, ag.fixed(variance)).log_density(Seen(y, ones, known * ones, ones), eta)
+
+    np.testing.assert_allclose(density(0.0, 0.0), stats.laplace.logpdf(y, eta, 0.7))
+    np.testing.assert_allclose(density(0.0, 0.5), density(0.5, 0.0))
+    np.testing.assert_allclose(density(0.2, 0.3), density(0.5, 0.0))
+
+    def smoothed(r):
+        return quad(lambda e: stats.laplace.pdf(r - e, 0, 0.7) * stats.norm.pdf(e, 0, 0.5**0.5), -9, 9, points=[r])[0]
+
+    np.testing.assert_allclose(np.exp(density(0.5, 0.0)), [smoothed(r) for r in y - eta], rtol=1e-6)
 
 
 @pytest.mark.parametrize("sd", [0.05, 0.6, 1.5])

@@ -187,6 +187,16 @@ BAD = {
         TypeError,
         "must be strings, but one",
     ),
+    "a kernel without brackets": (
+        lambda: ag.MultiTaskGP([ag.RBF], {"a": ag.Gaussian()}),
+        TypeError,
+        "the class RBF, without brackets",
+    ),
+    "a scheme without brackets": (
+        lambda: ag.RegressionNetwork([ag.RBF()], {"a": ag.Gaussian()}, varying=ag.RBF()).fit(DATA, inference=ag.SVI),
+        TypeError,
+        "the class SVI",
+    ),
     "rank zero": (
         lambda: ag.MultiTaskGP([ag.RBF()], {"a": ag.Gaussian()}, rank=0),
         ValueError,
@@ -257,6 +267,14 @@ def _of(task, likelihood, y):
     """A fit beside a task that is as it should be."""
     model = ag.MultiTaskGP([ag.RBF()], {"b": ag.Gaussian(), task: likelihood})
     return model.fit({"b": DATA["b"], task: (ag.Points([0.0, 1.0, 2.0]), y)})
+
+
+def test_covariates_of_wildly_different_scales_are_called_out():
+    x = np.arange(4.0)
+    uneven = ag.Points(np.column_stack([x, 1e6 * x]))
+    model = ag.MultiTaskGP([ag.RBF(1.0)], {"a": ag.Gaussian(), "b": ag.Gaussian()})
+    with pytest.warns(UserWarning, match="range from 1.07 to 1.07e.06. Bring the columns to one scale"):
+        model.fit({"a": (uneven, x), "b": (uneven[:2], [1.0, 2.0])}, inference=KEEP)
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -6,6 +6,7 @@ of compiled programs serves all tests.
 
 import json
 import zipfile
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from aggregauss.inference.data import observe
 from aggregauss.inference.groups import choose_shapes, epoch_batches
 from aggregauss.inference.inducing import JITTER, on_device
 from aggregauss.inference.passes import Passes
+from aggregauss.inference.posterior import pearson
 from aggregauss.inference.variational import Moments2, by_moments
 from aggregauss.parameters import pack, parameters
 
@@ -226,6 +228,9 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     for changes in OTHERS.values():
         with pytest.raises(ValueError, match="belongs to another model, other data or other settings"):
             _fit(max_epochs=1, checkpoint=path, **changes)
+    path.write_text("not a checkpoint")
+    with pytest.raises(ValueError, match=r'"checkpoint" .*run cannot be read .* Delete it, or give another'):
+        _fit(max_epochs=1, checkpoint=path)
 
 
 def test_a_run_that_diverges_returns_the_last_good_state(monkeypatch):
@@ -250,6 +255,13 @@ def test_counts_that_scatter_too_much_are_called_out():
     with pytest.warns(UserWarning, match=r"times as much as Poisson counts would.*region_effect=True"):
         post = _fit(stiff, y=np.where(np.arange(8) % 2, 0.0, 10 * COUNTS.max()), optimise=False)
     assert post.dispersion() > 10
+
+
+def test_a_mean_that_vanished_in_rounding_is_called_out_too():
+    counts = SimpleNamespace(effective_parameters=1.0, observations=observe(APART, COUNTS, None))
+    counts.model = MODEL
+    counts.predict = lambda support, kind=None: SimpleNamespace(mean=0.0 * COUNTS, variance=0.0 * COUNTS)
+    assert pearson(counts)[0] > 1e6
 
 
 # Predictions.
@@ -391,6 +403,24 @@ def test_effects_are_those_of_bayesian_regression(scheme, kernel):
     _check_effects(post.effects(), *_regression(H, prior, covariance, SEEN - 0.3))
     marginal = stats.multivariate_normal(np.full(8, 0.3), covariance + H @ np.diag(prior**2) @ H.T)
     assert post.evidence == pytest.approx(marginal.logpdf(SEEN), rel=1e-5)
+
+
+@pytest.mark.parametrize("sd", [0.1, 1.0])
+def test_effects_on_counts_agree_with_integration_however_wide_their_prior(sd):
+    rng = np.random.default_rng(0)
+    x, p, first = rng.uniform(0.0, 10.0, 60), rng.uniform(1.0, 5.0, 60), np.arange(0, 60, 5)
+    y = rng.poisson(np.add.reduceat(p * np.exp(0.1 * x - 0.5), first))
+    model = ag.GP(None, ag.Poisson(), aggregation="response", mean=ag.LinearEffects([0], sd, value=ag.fixed(0.0)))
+    post = model.fit(ag.Bags(x, np.arange(60) // 5, weights=p), y, inference=ag.SVI(), progress=False)
+    a, b = np.meshgrid(np.linspace(-3.0, 2.0, 201), np.linspace(-0.5, 0.6, 201), indexing="ij")
+    rate = np.add.reduceat(p * np.exp(a[..., None] + b[..., None] * x), first, axis=-1)
+    log = np.sum(y * np.log(rate) - rate, axis=-1) - 0.5 * (a / 3.0) ** 2 - 0.5 * (b / sd) ** 2
+    weight = np.exp(log - log.max())
+    for name, value in (("intercept", a), ("x0", b)):
+        mean = np.average(value, weights=weight)
+        std = np.sqrt(np.average((value - mean) ** 2, weights=weight))
+        assert post.effects()["mean"][name] == pytest.approx(mean, abs=0.1 * std)
+        assert post.effects()["std"][name] == pytest.approx(std, rel=0.1)
 
 
 def test_effects_come_in_the_user_s_units():

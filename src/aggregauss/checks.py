@@ -74,6 +74,20 @@ def whole_number(value: Any, who: str, name: str, least: int = 1) -> int:
     return int(value)
 
 
+def as_seed(value: Any) -> int:
+    """A whole number for generators of random numbers, from such a number or a JAX key."""
+    import jax
+
+    if isinstance(value, jax.Array) and (jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key) or value.ndim):
+        return int(jax.random.bits(value, dtype="uint32"))
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**32:
+        raise ValueError(
+            f'fit: "seed" must be a whole number from 0 to {2**32 - 1} or a JAX key, but got {value!r}. The same seed '
+            "gives the same fit."
+        )
+    return int(value)
+
+
 def positive_number(value: Any, who: str, name: str, most: float = np.inf) -> float:
     """`value` as a finite float above zero, and no larger than `most`."""
     good = isinstance(value, int | float | np.number) and 0 < value <= most and value < np.inf
@@ -87,6 +101,13 @@ def share_of_one(value: Any, who: str, name: str) -> float:
     """`value` as a float of at least zero and less than one."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < 1:
         raise ValueError(f'{who}: "{name}" must be at least 0 and less than 1, but got {value!r}.')
+    return float(value)
+
+
+def probability(value: Any, who: str, name: str) -> float:
+    """`value` as a float between zero and one, the ends excluded."""
+    if not (isinstance(value, int | float | np.number) and 0.0 < value < 1.0):
+        raise ValueError(f'{who}: "{name}" must lie strictly between 0 and 1, but got {value!r}.')
     return float(value)
 
 
@@ -113,6 +134,11 @@ def as_names(x: Any, who: str, name: str) -> np.ndarray:
     return names
 
 
+def kind_of(value: Any) -> str:
+    """What a value is, in words: a class where an instance was wanted often lacks its brackets."""
+    return f"the class {value.__name__}, without brackets" if isinstance(value, type) else type(value).__name__
+
+
 def first_bad(bad: np.ndarray) -> tuple[int, ...]:
     """Index of the first True."""
     return tuple(int(i) for i in np.argwhere(bad)[0])
@@ -131,6 +157,8 @@ def _kind(value: Any) -> str:
 
 def as_numbers(x: Any, who: str, name: str) -> np.ndarray:
     """Floats of any shape; what is missing becomes not a number."""
+    if x is None:
+        raise TypeError(f'{who}: "{name}" must hold numbers, but is None.')
     try:
         if np.iscomplexobj(x):
             raise TypeError
@@ -145,8 +173,9 @@ def _finite(array: np.ndarray, who: str, name: str) -> np.ndarray:
     bad = ~np.isfinite(array)
     if bad.any():
         index = first_bad(bad)
+        closing = "; close open-ended classes at a finite bound" if np.isinf(array[index]) else ""
         raise ValueError(
             f'{who}: "{name}" must be finite, but {place(index)} is {array[index]}. '
-            f"Remove or fill in the {bad.sum()} such value(s); close open-ended classes at a finite bound."
+            f"Remove or fill in the {bad.sum()} such value(s){closing}."
         )
     return array

@@ -63,6 +63,8 @@ def param(value: Any = None, *, prior: Prior | None = None, bounds: tuple[Any, A
     >>> param(5.0, bounds=(1.0, 15.0)).mark.bounds
     (1.0, 15.0)
     """
+    if prior is not None and not isinstance(prior, Prior):
+        raise TypeError(f'param: "prior" must be a prior such as LogNormal(1.0, 0.5), but got {prior!r}.')
     if bounds is None:
         return Param(value, Mark(prior=prior))
     low, high = map(float, bounds)
@@ -228,7 +230,12 @@ def _settle(owner: type, name: str, given: Any) -> tuple[Array, Mark]:
     positive = metadata["constraint"] == "positive"
     if value is None:
         value, mark = (1.0 if positive else 0.0), dataclasses.replace(mark, start_from_data=True)
-    array = jnp.asarray(value, dtype=float)
+    try:
+        array = jnp.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f'{owner.__name__}: "{name}" must be a number or a list of numbers, but got {value!r}.'
+        ) from None
     if not isinstance(array, Tracer):
         _check_value(owner.__name__, name, np.asarray(array), metadata, mark)
     return array, mark

@@ -10,16 +10,28 @@ Each is a small frozen record, so a model that carries priors stays a hashable, 
 import abc
 import dataclasses
 import math
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jax.scipy import stats
 from jaxtyping import Array, Float
 
 from aggregauss.archive import storable
+from aggregauss.checks import positive_number, probability
 
 
 class Prior(abc.ABC):
     """A density over one positive or real parameter; arrays are taken elementwise."""
+
+    positive: ClassVar[tuple[str, ...]] = ()  # fields that must be
+    share: ClassVar[str | None] = None  # a field that must lie between zero and one
+
+    def __post_init__(self) -> None:
+        who = type(self).__name__
+        for name in self.positive:
+            positive_number(getattr(self, name), who, name)
+        if self.share is not None:
+            probability(getattr(self, self.share), who, self.share)
 
     @abc.abstractmethod
     def log_prob(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -33,6 +45,7 @@ class LogNormal(Prior):
 
     median: float
     spread: float
+    positive = ("median", "spread")
 
     def log_prob(self, x: Float[Array, "..."]) -> Float[Array, "..."]:  # noqa: D102
         return stats.norm.logpdf(jnp.log(x), jnp.log(self.median), self.spread) - jnp.log(x)
@@ -45,6 +58,7 @@ class Gamma(Prior):
 
     shape: float
     rate: float
+    positive = ("shape", "rate")
 
     def log_prob(self, x: Float[Array, "..."]) -> Float[Array, "..."]:  # noqa: D102
         return stats.gamma.logpdf(x, self.shape, scale=1.0 / self.rate)
@@ -57,6 +71,7 @@ class InverseGamma(Prior):
 
     shape: float
     scale: float
+    positive = ("shape", "scale")
 
     def log_prob(self, x: Float[Array, "..."]) -> Float[Array, "..."]:  # noqa: D102
         return stats.gamma.logpdf(1.0 / x, self.shape, scale=1.0 / self.scale) - 2.0 * jnp.log(x)
@@ -69,6 +84,7 @@ class Normal(Prior):
 
     mean: float
     sd: float
+    positive = ("sd",)
 
     def log_prob(self, x: Float[Array, "..."]) -> Float[Array, "..."]:  # noqa: D102
         return stats.norm.logpdf(x, self.mean, self.sd)
@@ -80,6 +96,7 @@ class HalfNormal(Prior):
     """The absolute value of N(0, sd²)."""
 
     sd: float
+    positive = ("sd",)
 
     def log_prob(self, x: Float[Array, "..."]) -> Float[Array, "..."]:  # noqa: D102
         return jnp.log(2.0) + stats.norm.logpdf(x, 0.0, self.sd)
@@ -101,6 +118,7 @@ class RangePrior(Prior):
     below: float
     probability: float = 0.05
     dim: int = 2
+    positive, share = ("below", "dim"), "probability"
 
     def log_prob(self, x: Float[Array, "..."]) -> Float[Array, "..."]:  # noqa: D102
         half = self.dim / 2
@@ -123,6 +141,7 @@ class SdPrior(Prior):
 
     above: float
     probability: float = 0.05
+    positive, share = ("above",), "probability"
 
     def log_prob(self, x: Float[Array, "..."]) -> Float[Array, "..."]:  # noqa: D102
         rate = -math.log(self.probability) / self.above

@@ -12,6 +12,9 @@ from tqdm.auto import tqdm
 from aggregauss.baselines.batches import Bagged, Batch
 from aggregauss.baselines.objective import Model, Penalties, bag_nll, objective
 from aggregauss.baselines.observation import Observation
+from aggregauss.checks import warn
+
+FAR = 10.0  # rising by so many times the first objective is divergence
 
 
 class Schedule(NamedTuple):
@@ -104,5 +107,11 @@ def _finite(trained: Trained) -> Trained:
         raise FloatingPointError(
             "fit: the objective was not finite. Lower the learning_rate, or rescale covariates or responses of "
             "wildly different sizes."
+        )
+    first, last = trained.objective[0], watched[np.isfinite(watched)].min()
+    if last > first + FAR * (1.0 + abs(first)):
+        warn(
+            f"fit: the objective rose from {first:.3g} to {last:.3g}, so the training diverged. Lower the "
+            "learning_rate, or rescale covariates or responses of wildly different sizes."
         )
     return trained

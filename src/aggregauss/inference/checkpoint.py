@@ -36,7 +36,12 @@ class Checkpoint:
         """The saved state in the form of `like`, or None if there is no file."""
         if self.path is None or not Path(self.path).exists():
             return None
-        saved = load(self.path)
+        try:
+            saved = load(self.path)
+        except ValueError as problem:
+            raise ValueError(
+                f'SVI: "checkpoint" {self.path} cannot be read ({problem}) Delete it, or give another "checkpoint".'
+            ) from None
         if not isinstance(saved, Saved) or saved.fingerprint != self.fingerprint:
             raise ValueError(
                 f"SVI: {self.path} belongs to another model, other data or other settings. Delete it, or give another "
@@ -54,6 +59,15 @@ class Checkpoint:
     def due(self, history: list[float]) -> bool:
         """Whether it is time to write."""
         return self.path is not None and len(history) % self.every == 0
+
+
+def check_path(path: str | Path) -> None:
+    """A sentence if no file can be written there."""
+    file = Path(path).resolve()
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f'SVI: "checkpoint" must lie in a folder that exists, but {file.parent} does not.')
+    if file.is_dir():
+        raise IsADirectoryError(f'SVI: "checkpoint" must be a file, but {path} is a folder. Give a name in it.')
 
 
 def fingerprint(words: list[str], arrays: list[Any]) -> str:

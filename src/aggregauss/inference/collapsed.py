@@ -21,7 +21,7 @@ from aggregauss.inference.conditional import Conditional, sparse_conditional
 from aggregauss.inference.data import Data, Observations
 from aggregauss.inference.exact import refuse_response
 from aggregauss.inference.inducing import JITTER, Inducing, inducing_factor, on_device
-from aggregauss.inference.optimise import maximise, open_parameters
+from aggregauss.inference.optimise import check_search, maximise, open_parameters
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.starts import starts
 from aggregauss.inference.variational import Moments2
@@ -59,6 +59,7 @@ class Collapsed:
                 "Collapsed: the best q is known in closed form under Gaussian noise without constraints only. "
                 "Use inference=SVI()."
             )
+        check_search(self)
         for task in range(len(model.likelihoods)):
             refuse_response(model.of_task(task), "Collapsed")
         inducing = model.inducing(self.inducing, observations.support, seed)
@@ -71,7 +72,7 @@ class Collapsed:
             )
         value, q = _solve(fitted, problem)
 
-        def conditional(model: Any) -> Conditional:
+        def conditional(model: Any, _: Any) -> Conditional:
             return sparse_conditional(model, problem.Z, _solve(model, problem)[1], JITTER["float64"])
 
         if not np.isfinite(value):

@@ -77,16 +77,18 @@ def observe(support: Any, y: Any, noise_variance: Any, counts: Any = None, varia
     if len(support) == 0:
         raise ValueError('fit: "support" has no rows. Give at least one observation.')
     values = as_vector(_aligned(support, y, "y"), "fit", "y", len(support))
-    if noise_variance is None:
-        noise = np.zeros(len(support))
-    else:
-        given = np.broadcast_to(noise_variance, len(support)) if np.ndim(noise_variance) == 0 else noise_variance
-        noise = as_vector(given, "fit", "noise_variance", len(support))
+    noise = np.zeros(len(support)) if noise_variance is None else _each(support, noise_variance, "noise_variance")
     if (noise < 0).any():
         row = first_bad(noise < 0)[0]
         raise ValueError(f'fit: "noise_variance" must not be negative, but row {row} is {noise[row]}.')
-    trials = None if counts is None else as_vector(_aligned(support, counts, "counts"), "fit", "counts", len(support))
+    trials = None if counts is None else _each(support, counts, "counts")
     return Observations(support, values, noise, trials, variances=_variances(support, trials, variances))
+
+
+def _each(support: Support, given: Any, name: str) -> np.ndarray:
+    """One number for each row, where one alone is that of all."""
+    spread = np.full(len(support), given) if np.ndim(given) == 0 else _aligned(support, given, name)
+    return as_vector(spread, "fit", name, len(support))
 
 
 def _variances(support: Support, counts: np.ndarray | None, given: Any) -> np.ndarray | None:
@@ -144,5 +146,10 @@ def _aligned(support: Support, y: Any, name: str) -> Any:
         return y.reindex(support.labels)
     if list(index) == list(range(len(index))):
         return y  # a default index carries no names
-    side, label = ("supports", next(iter(missing))) if missing else (f'"{name}"', next(iter(extra)))
-    raise ValueError(f'fit: "{name}" and the supports must name the same rows, but "{label}" is only in the {side}.')
+    side, label = ("supports", min(missing, key=str)) if missing else (f'"{name}"', min(extra, key=str))
+    same = {str(x) for x in index} == {str(x) for x in support.labels}
+    kinds = (type(x).__name__ for x in (next(iter(index)), support.labels[0]))
+    remedy = " The names are {} in the one and {} in the other: convert one of them.".format(*kinds) if same else ""
+    raise ValueError(
+        f'fit: "{name}" and the supports must name the same rows, but "{label}" is only in the {side}.{remedy}'
+    )

@@ -16,14 +16,14 @@ from aggregauss.inference import sites as ep
 from aggregauss.inference.conditional import Conditional
 from aggregauss.inference.data import Observations
 from aggregauss.inference.exact import Exact
-from aggregauss.inference.optimise import Run, maximise
+from aggregauss.inference.optimise import Run, check_search, maximise
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.starts import starts
 from aggregauss.kernels.covariance import gram, symmetric, warn_if_coarse
 from aggregauss.latent.constraints import RELATIVE_SCALE
 from aggregauss.latent.effects import with_effects
 from aggregauss.latent.means import Moments, moments
-from aggregauss.likelihoods import Conjugate, Gaussian, Likelihood
+from aggregauss.likelihoods import Conjugate, Gaussian, LaplaceNoise
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.parameters import copy_with
 from aggregauss.supports.layout import Layout, layout
@@ -76,7 +76,8 @@ class EP:
 
     def fit(self, model: Any, observations: Observations, seed: int = 0, progress: bool = True) -> Posterior:
         """The posterior of `model` given `observations`."""
-        _check(model.likelihood)
+        _check(model, observations)
+        check_search(self)
         constraint = model.constraint
         if constraint is None and isinstance(model.likelihood, Gaussian):
             exact = Exact(self.restarts, self.max_iterations, self.tolerance, self.optimise)  # no site is needed
@@ -169,11 +170,22 @@ class EP:
         )
 
 
-def _check(likelihood: Likelihood) -> None:
+def _check(model: Any, observations: Observations) -> None:
+    """Of one task, with noise whose sites are known."""
+    if observations.task is not None:
+        raise TypeError(
+            "EP: known for GP, not for several tasks. Use inference=Exact() if all noise is Gaussian, else SVI()."
+        )
+    (likelihood,) = model.likelihoods
     if isinstance(likelihood, Conjugate) and not isinstance(likelihood, Gaussian):
         raise TypeError(
             f"EP: not known for {type(likelihood).__name__}. Use inference=Exact(); for a non-negative function give "
             "the means to Gaussian() with noise_variance=variances / counts."
+        )
+    if not isinstance(likelihood, Gaussian | LaplaceNoise):
+        raise TypeError(
+            f"EP: sites are known for Gaussian noise and LaplaceNoise, but the likelihood is "
+            f"{type(likelihood).__name__}. Use inference=SVI()."
         )
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from aggregauss import linalg
 from aggregauss.inference.conditional import Conditional
 from aggregauss.inference.data import Data, Observations, refuse_duplicates
-from aggregauss.inference.optimise import maximise, open_parameters
+from aggregauss.inference.optimise import check_search, maximise, open_parameters
 from aggregauss.inference.posterior import Posterior
 from aggregauss.inference.starts import starts
 from aggregauss.kernels.covariance import gram, warn_if_coarse
@@ -38,6 +38,7 @@ class Exact:
     def fit(self, model: Any, observations: Observations, seed: int = 0, progress: bool = True) -> Posterior:
         """The posterior of `model` given `observations`."""
         _check(model, observations)
+        check_search(self)
         data = observations.on_device()
         fitted, runs = model, ()
         if self.optimise:
@@ -59,7 +60,7 @@ class Exact:
             )
         post = Posterior(fitted, observations, None, state, float(evidence), "Exact", runs)
         near = open_parameters(log_evidence, data, fitted) if self.integrate else None
-        return post if near is None else post.mixed_over(near, lambda model: _solve(model, data)[0])
+        return post if near is None else post.mixed_over(near, lambda model, _: _solve(model, data)[0])
 
 
 def log_evidence(model: Any, data: Data) -> Float[Array, ""]:

@@ -19,19 +19,19 @@ def landmarks(inducing: Any, support: Support, seed: int) -> Support:
     given = given_places(inducing)
     if given is not None:
         if given.dim != support.dim:
-            raise ValueError(f'SVI: "inducing" must have {support.dim} column(s) like the data, but has {given.dim}.')
+            raise ValueError(f'fit: "inducing" must have {support.dim} column(s) like the data, but has {given.dim}.')
         return given
     if isinstance(inducing, str):
         if inducing != "bags":
-            raise ValueError(f'SVI: "inducing" must be a number, points, supports or "bags", but got {inducing!r}.')
+            raise ValueError(f'fit: "inducing" must be a number, points, supports or "bags", but got {inducing!r}.')
         return Points(_one_per_bag(support))
     pool = np.unique(support.sample(SAMPLE, seed).center, axis=0)
     if inducing is None:
         return Points(_spread(pool, min(DEFAULT, len(pool)), seed))
-    wanted = whole_number(inducing, "SVI", "inducing")
+    wanted = whole_number(inducing, "fit", "inducing")
     if wanted > len(pool):
         raise ValueError(
-            f'SVI: "inducing" must not exceed the number of distinct locations, but {wanted} were asked for and there '
+            f'fit: "inducing" must not exceed the number of distinct locations, but {wanted} were asked for and there '
             f"are {len(pool)}. Ask for fewer."
         )
     return Points(_spread(pool, wanted, seed))
@@ -41,11 +41,11 @@ def given_places(inducing: Any) -> Support | None:
     """The supports that the user gave, or the points; None if places are yet to be found."""
     if isinstance(inducing, Support):
         if len(inducing) == 0:
-            raise ValueError('SVI: "inducing" has no supports. Give some, or a number of points.')
+            raise ValueError('fit: "inducing" has no supports. Give some, or a number of points.')
         return inducing[:]  # in memory, wherever they were
     if inducing is None or isinstance(inducing, str) or np.ndim(inducing) == 0:
         return None
-    return Points(as_matrix(inducing, "SVI", "inducing"))
+    return Points(as_matrix(inducing, "fit", "inducing"))
 
 
 def with_places_scaled(scheme: Any, scaler: Standardiser) -> Any:

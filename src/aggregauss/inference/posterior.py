@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 from scipy.special import ndtri
+from tqdm.auto import tqdm
 
 from aggregauss import linalg
 from aggregauss.archive import storable, write
-from aggregauss.checks import as_vector, one_of
+from aggregauss.checks import as_vector, one_of, probability
 from aggregauss.inference.conditional import (
     Conditional,
     aggregate_moments,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["latent", "response", "observation"]
 KINDS = ("latent", "response", "observation")
+LEAST = 1e-9  # variance of a count, below which its mean has vanished in rounding
 ROWS = 4096  # responses that are matched at once
 
 
@@ -108,10 +110,13 @@ class Posterior:
         observed = self.model.likelihood.observation(response, scaled.square_weight, trials)
         return Prediction(observed, support, joint, wanted)
 
-    def mixed_over(self, near: Around, conditional: Callable[[Any], Conditional]) -> "Posterior":
-        """The same as a mixture over hyper-parameters, given what is known of the function at each of them."""
-        models = (unpack(self.model, jnp.asarray(vector)) for vector in near.vectors)
-        parts = [Component(float(w), v, conditional(m)) for w, v, m in zip(near.weights, near.vectors, models)]
+    def mixed_over(
+        self, near: Around, conditional: Callable[[Any, Any], Conditional], progress: bool = False
+    ) -> "Posterior":
+        """The same as a mixture over hyper-parameters, from the model and what else is known at each of them."""
+        values = list(zip(near.weights, near.vectors, near.known))
+        bar = tqdm(values, desc="covariances", unit="value", delay=2.0, leave=False, disable=not progress)
+        parts = [Component(float(w), v, conditional(unpack(self.model, jnp.asarray(v)), own)) for w, v, own in bar]
         return dataclasses.replace(self, mixture=tuple(parts), parameter_covariance=near.covariance)
 
     def leave_one_out(self) -> Prediction:
@@ -147,6 +152,7 @@ class Posterior:
 
         if not self.model.mean.effects:
             raise TypeError("effects: the model has none. Give GP(..., mean=LinearEffects(columns)).")
+        level = probability(level, "effects", "level")
         value, covariance = self._mixed(self._effects)
         sd = np.sqrt(np.diag(covariance))
         reach, names = ndtri((1 + level) / 2) * sd, ("intercept", *self.model.mean.names)
@@ -336,7 +342,7 @@ def pearson(post: Posterior) -> tuple[float, float]:
     if len(support) == 0:
         raise TypeError("dispersion: a saved posterior does not hold its data. Ask before saving.")
     fitted = post.predict(support, "observation").mean
-    spread = post.model.likelihood.scatter(fitted)
+    spread = np.maximum(post.model.likelihood.scatter(fitted), LEAST)
     used = min(post.effective_parameters, float(np.sum(post.predict(support).variance / spread)))
     free = max(1.0, len(y) - used)
     return float(np.sum((y - fitted) ** 2 / spread) / free), free

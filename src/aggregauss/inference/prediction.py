@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
+from jaxtyping import Array
 from scipy.special import ndtr
 
+from aggregauss.checks import as_vector, probability, whole_number
 from aggregauss.marginals import GaussianMarginals, LaplaceMarginals, Marginals, MixedMarginals
 from aggregauss.supports.support import Support
 
@@ -53,16 +55,15 @@ class Prediction:
             covariance = covariance * np.outer(ratio, ratio)
         return covariance + np.diag(np.maximum(self.variance - np.diag(covariance), 0.0))
 
-    def quantile(self, p: float) -> np.ndarray:
-        """The value that each number stays below with probability p."""
-        if not 0.0 < p < 1.0:
-            raise ValueError(f'quantile: "p" must lie strictly between 0 and 1, but got {p}.')
-        return self.marginals.quantile(p)
+    def quantile(self, p: Any) -> np.ndarray:
+        """The value that each number stays below with probability p; of several p, one row for each."""
+        if np.ndim(p):
+            return np.stack([self.quantile(each) for each in as_vector(p, "quantile", "p")])
+        return self.marginals.quantile(probability(p, "quantile", "p"))
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the central intervals of the given probability."""
-        if not 0.0 < level < 1.0:
-            raise ValueError(f'interval: "level" must lie strictly between 0 and 1, but got {level}.')
+        level = probability(level, "interval", "level")
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
     def joint_interval(self, level: float = 0.95, key: Any = 0, draws: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
@@ -70,20 +71,19 @@ class Prediction:
 
         Each is a central interval of the same, higher level, which is found from draws of the normal dependence.
         """
-        if not 0.0 < level < 1.0:
-            raise ValueError(f'joint_interval: "level" must lie strictly between 0 and 1, but got {level}.')
+        level = probability(level, "joint_interval", "level")
         covariance = self.joint()[1] if self.kind != "observation" else self.covariance
         sd = np.sqrt(np.diag(covariance))
         scores = _normal_draws(covariance / np.outer(sd, sd), key, draws)
         return self.interval(2 * ndtr(np.quantile(np.abs(scores).max(axis=1), level)) - 1)
 
     def exceedance(self, threshold: Any) -> np.ndarray:
-        """P(value > threshold)."""
-        return 1.0 - self.marginals.cdf(np.broadcast_to(threshold, self.mean.shape))
+        """P(value > threshold), for one threshold or one for each row."""
+        return 1.0 - self.marginals.cdf(self._each(threshold, "exceedance", "threshold"))
 
     def log_density(self, y: Any) -> np.ndarray:
         """Log predictive density at `y`, or log probability of a count, elementwise."""
-        return self.marginals.log_prob(np.asarray(y, float))
+        return self.marginals.log_prob(self._each(y, "log_density", "y"))
 
     def sample(self, key: Any = 0, n: int = 1) -> np.ndarray:
         """`n` joint draws, shape (n, len(support)); `key` is an integer seed or a JAX key.
@@ -94,7 +94,8 @@ class Prediction:
             raise TypeError(
                 "sample: joint draws of classes are not known. Use the mean, which has their probabilities."
             )
-        key = jax.random.key(key) if isinstance(key, int) else key
+        whole_number(n, "sample", "n", 0)
+        key = _as_key(key)
         if isinstance(self.marginals, MixedMarginals):
             latent = self.joint()[1]
             scores = _normal_draws(latent / np.sqrt(np.outer(np.diag(latent), np.diag(latent))), key, n)
@@ -118,6 +119,10 @@ class Prediction:
         columns = {"mean": self.mean, "std": self.std, "lower": lower, "upper": upper}
         return pd.DataFrame(columns, index=index)
 
+    def _each(self, given: Any, who: str, name: str) -> np.ndarray:
+        """One number for each row, where one alone is that of all."""
+        return as_vector(np.full(len(self), given) if np.ndim(given) == 0 else given, who, name, len(self))
+
     def __len__(self) -> int:
         return len(self.support)
 
@@ -125,9 +130,16 @@ class Prediction:
         return f"Prediction of {self.support!r}, kind={self.kind!r}"
 
 
+def _as_key(key: Any) -> Array:
+    if isinstance(key, jax.Array):
+        return key
+    if isinstance(key, bool) or not isinstance(key, int | np.integer):
+        raise TypeError(f'sample: "key" must be a whole number or a JAX key, but got {key!r}.')
+    return jax.random.key(int(key))
+
+
 def _normal_draws(covariance: np.ndarray, key: Any, n: int) -> np.ndarray:
     """`n` draws of N(0, covariance), which may be singular."""
-    key = jax.random.key(key) if isinstance(key, int) else key
-    z = np.asarray(jax.random.normal(key, (n, len(covariance))))
+    z = np.asarray(jax.random.normal(_as_key(key), (n, len(covariance))))
     values, vectors = np.linalg.eigh(covariance)
     return z @ (vectors * np.sqrt(np.maximum(values, 0.0))).T

@@ -16,15 +16,17 @@ from tqdm.auto import tqdm
 
 from aggregauss.inference import ascent
 from aggregauss.inference.checkpoint import Checkpoint
-from aggregauss.inference.climb import Top, climb
+from aggregauss.inference.climb import Pass, Top, climb
 from aggregauss.inference.hyperparameters import Around, around
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.transport import carried_slope, transported
+from aggregauss.inference.variational import Moments2, by_moments
 from aggregauss.parameters import bounds, learned, sizes
 
 Evaluation = tuple[float, np.ndarray]
 REACH, BOXES = 3.0, 8  # logarithms of positive parameters may go this far before the search begins again, this often
 FINER = 0.1  # how much closer q is brought to its optimum than the hyper-parameters to theirs
+NARROW = (0.1, 0.01, 1e-3, 1e-4)  # shares of q's covariance to begin from, where the whole of it leads nowhere
 CLOSE = 1e-3  # how close q is brought to its optimum where the profile's curvature is wanted
 
 
@@ -50,21 +52,12 @@ def whole_passes(
     profile = Profile(top_of, passes.template, dtype, start, FINER * tolerance, checkpoint, bar)
     if saved is not None:
         profile.resume(saved[0], saved[2])
-    vector = np.asarray(start.free.vector)
-    if saved is None:
-        profile.state, _ = top_of(start, tolerance)
-    if learn and vector.size:
-        unit = sizes(passes.template)
-
-        def scaled(x: np.ndarray) -> Evaluation:
-            value, slope = profile(unit * x)
-            return value, unit * slope
-
-        found, message = search(scaled, passes.template, vector / unit, most, tolerance)
-        vector = unit * found
     else:
-        profile(vector)
-        message = "converged"
+        profile.state, _ = top_of(start, tolerance)
+        near = narrower(passes.with_q(start, held), start) if profile.state is start else start
+        if near is not start:
+            profile.state, _ = top_of(near, tolerance)
+    vector, message = _summit(profile, np.asarray(start.free.vector), most if learn else 0, tolerance)
     profile.save()
     if not np.isfinite(max(profile.history)):
         return start, [], "not finite at the start", None
@@ -84,6 +77,33 @@ def whole_passes(
 
     mixture = around(near, passes.template, vector) if learn and integrate and vector.size else None
     return top, [*profile.history, float(uphill.objective)], message, mixture
+
+
+def narrower(look: Pass, state: ascent.State) -> ascent.State:
+    """The state, or one whose q is so much narrower about the same mean that the bound is better.
+
+    Where q is wide, the tails of what it allows may dominate every total; no natural-gradient step then gains.
+    """
+    q = state.q
+    trials = [by_moments(Moments2(q.mean, share * q.covariance)) for share in NARROW]
+    found = [state, *(state._replace(q=trial) for trial in trials)]
+    values = np.array([float(look(each).objective) for each in found])
+    return found[int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))]
+
+
+def _summit(profile: "Profile", vector: np.ndarray, most: int, tolerance: float) -> tuple[np.ndarray, str]:
+    """The hyper-parameters at the top, and why the search ended; without steps, those that were given."""
+    if most == 0 or vector.size == 0:
+        profile(vector)
+        return vector, "converged"
+    unit = sizes(profile.template)
+
+    def scaled(x: np.ndarray) -> Evaluation:
+        value, slope = profile(unit * x)
+        return value, unit * slope
+
+    found, message = search(scaled, profile.template, vector / unit, most, tolerance)
+    return unit * found, message
 
 
 @dataclasses.dataclass

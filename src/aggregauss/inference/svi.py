@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from tqdm.auto import tqdm
 
@@ -15,7 +14,7 @@ from aggregauss.inference import ascent
 from aggregauss.inference.batches import random_batches
 from aggregauss.inference.best_mean import with_best_mean
 from aggregauss.inference.bounds import BOUNDS
-from aggregauss.inference.checkpoint import Checkpoint, fingerprint
+from aggregauss.inference.checkpoint import Checkpoint, check_path, fingerprint
 from aggregauss.inference.climb import EASY, MOST, climb
 from aggregauss.inference.conditional import Conditional, sparse_conditional
 from aggregauss.inference.data import Observations
@@ -24,7 +23,7 @@ from aggregauss.inference.hyperparameters import Around
 from aggregauss.inference.inducing import JITTER, entries, on_device
 from aggregauss.inference.optimise import Run
 from aggregauss.inference.passes import Passes
-from aggregauss.inference.posterior import Component, Posterior, pearson
+from aggregauss.inference.posterior import Posterior, pearson
 from aggregauss.inference.profile import FINER, whole_passes
 from aggregauss.inference.sparse import Group
 from aggregauss.inference.starts import level_function, starts
@@ -189,11 +188,8 @@ class SVI:
             inducing = dataclasses.replace(inducing, center=np.asarray(state.free.Z.all_pieces()[0].center))
         record = Run(history[-1], len(history), len(history), message == "converged", message, tuple(history))
         n = len(passes.observations.y)
-        held = (
-            self._held(passes, entries(state.free.Z, fitted.mean.effects))
-            if not message.startswith("diverged")
-            else None
-        )
+        diverged = message.startswith("diverged")
+        held = None if diverged else self._held(passes, entries(state.free.Z, fitted.mean.effects))
         most = MOST if isinstance(held, list) else EASY  # passes over data that are packed again each time are dear
         close = FINER * self.tolerance * n
         first = searched.hold() if self.pool is not None and held is not None else None
@@ -218,13 +214,7 @@ class SVI:
             inducing=inducing,
         )
         if mixture is not None:
-            known = list(zip(mixture.weights, mixture.vectors, mixture.known))
-            bar = tqdm(known, desc="covariances", unit="value", delay=2.0, leave=False, disable=not progress)
-            parts = [
-                Component(float(w), vector, conditional(unpack(fitted, jnp.asarray(vector)), own))
-                for w, vector, own in bar
-            ]
-            post = dataclasses.replace(post, mixture=tuple(parts), parameter_covariance=mixture.covariance)
+            post = post.mixed_over(mixture, conditional, progress)
         for task, (view, rows) in enumerate(by_task(fitted, passes.observations)):
             if isinstance(view.likelihood, Poisson) and not view.likelihood.region_effect:
                 warn_if_overdispersed(post, view, rows, task)
@@ -259,9 +249,8 @@ class SVI:
             positive_number(getattr(self, name), "SVI", name)
         if self.natural_rate is not None:
             positive_number(self.natural_rate, "SVI", "natural_rate", most=1.0)
-        if self.checkpoint is not None and not Path(self.checkpoint).resolve().parent.is_dir():
-            folder = Path(self.checkpoint).resolve().parent
-            raise FileNotFoundError(f'SVI: "checkpoint" must lie in a folder that exists, but {folder} does not.')
+        if self.checkpoint is not None:
+            check_path(self.checkpoint)
         if self.batch_size is not None and whole_number(self.batch_size, "SVI", "batch_size") > len(observations.y):
             raise ValueError(
                 f'SVI: "batch_size" must not exceed the {len(observations.y)} observations, but is {self.batch_size}.'
@@ -305,8 +294,9 @@ def warn_if_overdispersed(post: Posterior, view: Any, rows: np.ndarray, task: in
     own = dataclasses.replace(post, model=view, observations=post.observations[rows]) if several else post
     ratio, free = pearson(own)
     if ratio > 1.0 + SURELY * np.sqrt(2.0 / free) and ratio > NOTICEABLE:
+        times = f"{ratio:.1f}" if ratio < 1000 else f"{ratio:.0e}"
         whose = f' of task "{post.model.tasks[task]}"' if several else ""
         warn(
-            f"SVI: the counts{whose} scatter {ratio:.1f} times as much as Poisson counts would around the fitted "
+            f"SVI: the counts{whose} scatter {times} times as much as Poisson counts would around the fitted "
             "means, so intervals are too narrow. Use Poisson(region_effect=True) or NegativeBinomial()."
         )

@@ -48,7 +48,10 @@ def ParquetBags(
         raise ValueError('ParquetBags: "columns" must name at least one covariate.')
     file = RowGroups(path, bag, names, weights)
     found, runs, mass, squares = _scan(file)
-    each = Bags(np.arange(len(found)), found, mass, measure, labels)  # one individual for each bag, in their order
+    try:
+        each = Bags(np.arange(len(found)), found, mass, measure, labels)  # one individual for each bag, in their order
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"Parquet{error}") from None
     number = each.center[:, 0].astype(int)
     bags = BagsOnDisk(file, _by_bag(runs, np.argsort(number)), each.labels, each.mass, squares[number], measure)
     return cast(Support, bags)  # by registration

@@ -112,13 +112,16 @@ class Kernel(Parametric):
 
 def dims(active_dims: Any, who: str) -> tuple[int, ...] | None:
     """`active_dims` as a tuple of distinct non-negative integers, or None for all."""
-    if active_dims is None:
-        return None
-    chosen = np.atleast_1d(np.asarray(active_dims))
+    return None if active_dims is None else column_numbers(active_dims, who, "active_dims")
+
+
+def column_numbers(given: Any, who: str, name: str) -> tuple[int, ...]:
+    """`given` as a tuple of distinct non-negative integers."""
+    chosen = np.atleast_1d(np.asarray(given))
     if chosen.dtype.kind not in "iu" or chosen.ndim != 1 or len(chosen) == 0 or (chosen < 0).any():
-        raise ValueError(f'{who}: "active_dims" must be a list of column numbers from 0, but got {active_dims!r}.')
+        raise ValueError(f'{who}: "{name}" must be a list of column numbers from 0, but got {given!r}.')
     if len(np.unique(chosen)) != len(chosen):
-        raise ValueError(f'{who}: "active_dims" must not repeat a column, but got {active_dims!r}.')
+        raise ValueError(f'{who}: "{name}" must not repeat a column, but got {given!r}.')
     return tuple(int(j) for j in chosen)
 
 

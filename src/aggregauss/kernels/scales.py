@@ -10,8 +10,8 @@ from aggregauss.supports.support import Support
 UNEQUAL = 1e3
 
 
-def warn_of_scales(support: Support, kernel: Kernel) -> None:
-    """Say so when a lengthscale belongs to a constant covariate, or one lengthscale to covariates of unequal size."""
+def warn_of_scales(support: Support, kernel: Kernel, remedy: str = "Give fit(..., standardise=True)") -> None:
+    """Say so when a lengthscale belongs to constant covariates alone, or is of another size than its covariates."""
     if len(support) < 2:
         return
     low, high = support.bounding_box()
@@ -23,18 +23,32 @@ def warn_of_scales(support: Support, kernel: Kernel) -> None:
             continue
         columns = np.arange(support.dim) if part.active_dims is None else np.array(part.active_dims)
         constant = columns[high[columns] == low[columns]]
-        if len(constant) and np.ndim(lengthscale):
+        if len(constant) and (np.ndim(lengthscale) or len(constant) == len(columns)):
             warn(
                 f"{type(part).__name__}: column(s) {', '.join(map(str, constant))} of the data are constant, so "
-                "nothing is learned about their lengthscales. Leave them out with active_dims."
+                "nothing is learned about their lengthscale. Leave them out with active_dims."
             )
         varying = sd[columns][sd[columns] > 0]
         if np.ndim(lengthscale) == 0 and len(varying) and varying.max() > UNEQUAL * varying.min():
             warn(
                 f"{type(part).__name__}: one lengthscale for columns whose standard deviations range from "
-                f"{varying.min():.3g} to {varying.max():.3g}. Give fit(..., standardise=True), or a list of "
+                f"{varying.min():.3g} to {varying.max():.3g}. {remedy}, or give a list of "
                 "lengthscales."
             )
+        elif np.ndim(lengthscale) and len(lengthscale) == len(columns) > 1:
+            _warn_of_far_start(part, columns, sd[columns], remedy)
+
+
+def _warn_of_far_start(part: Kernel, columns: np.ndarray, sd: np.ndarray, remedy: str) -> None:
+    """From lengthscales at which all individuals look unrelated a search finds no way."""
+    lengthscale = np.asarray(part.lengthscale)  # pyright: ignore[reportAttributeAccessIssue]
+    far = np.flatnonzero(sd > UNEQUAL * lengthscale)
+    if len(far) and not dict(part.marks)["lengthscale"].fixed:
+        j = far[0]
+        warn(
+            f"{type(part).__name__}: the lengthscale of column {columns[j]} starts at {lengthscale[j]:.3g}, but the "
+            f"column's standard deviation is {sd[j]:.3g}. {remedy}, or give a start near that."
+        )
 
 
 def _leaves(kernel: Kernel) -> list[Kernel]:

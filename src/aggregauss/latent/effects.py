@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from aggregauss.checks import as_vector
+from aggregauss.checks import as_vector, first_bad, positive_number
 from aggregauss.kernels.algebra import Sum
 from aggregauss.kernels.constant import ConstantKernel
-from aggregauss.kernels.kernel import Kernel, dims
+from aggregauss.kernels.kernel import Kernel, column_numbers
 from aggregauss.kernels.linear import Linear
 from aggregauss.latent.means import Mean, Moments
 from aggregauss.parameters import fixed, parameter
@@ -43,12 +43,21 @@ class LinearEffects(Mean):
 
     def __init__(self, columns: Any, sd: Any = 1.0, *, intercept_sd: float = 3.0, value: Any = None, names: Any = None):
         self._declare(value=value)
-        self.columns = dims(columns, "LinearEffects") or ()
-        given = as_vector(np.broadcast_to(sd, len(self.columns)), "LinearEffects", "sd", len(self.columns))
-        if (given <= 0).any() or not intercept_sd > 0:
-            raise ValueError('LinearEffects: "sd" and "intercept_sd" must be positive standard deviations.')
+        self.columns = column_numbers(columns, "LinearEffects", "columns")
+        spread = np.full(len(self.columns), sd) if np.ndim(sd) == 0 else sd
+        given = as_vector(spread, "LinearEffects", "sd")
+        if len(given) != len(self.columns):
+            raise ValueError(
+                f'LinearEffects: "sd" must be one number or {len(self.columns)}, one for each column, but has '
+                f"{len(given)}."
+            )
+        if (given <= 0).any():
+            raise ValueError(
+                'LinearEffects: "sd" and "intercept_sd" must be positive standard deviations, but the "sd" of column '
+                f"{self.columns[first_bad(given <= 0)[0]]} is {given[given <= 0][0]}."
+            )
         self.sd = tuple(float(s) for s in given)
-        self.intercept_sd = float(intercept_sd)
+        self.intercept_sd = positive_number(intercept_sd, "LinearEffects", "intercept_sd")
         self.names = tuple(str(n) for n in names) if names is not None else tuple(f"x{j}" for j in self.columns)
         if len(self.names) != len(self.columns):
             raise ValueError(f'LinearEffects: "names" must have {len(self.columns)} names, but has {len(self.names)}.')

@@ -14,7 +14,7 @@ import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
-from aggregauss.likelihoods.likelihood import Likelihood
+from aggregauss.likelihoods.likelihood import Likelihood, Seen, Values
 from aggregauss.marginals import GaussianMarginals, LaplaceMarginals, Marginals
 from aggregauss.parameters import Param, fixed, parameter
 from aggregauss.special import log_mills
@@ -51,6 +51,25 @@ class LaplaceNoise(Likelihood):
         z, r = (y - mean) / s, s / b
         tails = jnp.logaddexp(log_mills(r - z), log_mills(r + z))
         return norm.logpdf(z) - jnp.log(2 * b) + tails
+
+    def log_density(self, seen: Seen, eta: Values) -> Values:
+        """log p(y | η) with the known noise beside."""
+        if self.scale.ndim:
+            raise TypeError(
+                "LaplaceNoise: a scale for each observation is known to EP only. Use inference=EP(), or one scale."
+            )
+        plain = -jnp.abs(seen.y - eta) / self.scale - jnp.log(2 * self.scale)
+        smooth = self.variance + seen.known > 0
+        return jnp.where(smooth, self.log_smoothed(seen.y, eta, seen.known), plain)
+
+    def check(self, y: np.ndarray, counts: np.ndarray | None, is_mean: bool) -> None:
+        """One scale, or one for each observation."""
+        super().check(y, counts, is_mean)
+        if self.scale.ndim and self.scale.shape != y.shape:
+            raise ValueError(
+                f'LaplaceNoise: "scale" must be one number or {len(y)}, one for each observation, but has shape '
+                f"{self.scale.shape}."
+            )
 
     def observation(self, response: Marginals, scale: np.ndarray, size: np.ndarray) -> Marginals:
         """Normal plus Laplace."""

@@ -9,7 +9,7 @@ A likelihood with a link g sees η = g(f). Schemes ask for
 """
 
 import abc
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from aggregauss.checks import first_bad, one_of
 from aggregauss.likelihoods.links import LINKS, Link, expectation
 from aggregauss.likelihoods.sums import Sums
 from aggregauss.marginals import Marginals
-from aggregauss.parameters import Parametric
+from aggregauss.parameters import Parametric, fixed
 
 Values = Float[Array, "..."]
 
@@ -129,6 +129,15 @@ class Likelihood(Parametric):
             raise ValueError(
                 f'fit: {type(self).__name__} needs "y" to be {wanted}, but row {row} is {y[row]}. {remedy}'
             )
+
+
+def sd_of_regions(effect: bool, sd: Any, who: str) -> Any:
+    """The standard deviation of regions' own effects as it was given; without effects one that is not used."""
+    if effect:
+        return 0.3 if sd is None else sd
+    if sd is not None:
+        raise ValueError(f'{who}: "region_sd" is that of effects of regions. Give region_effect=True with it.')
+    return fixed(1.0)
 
 
 def whole(y: np.ndarray) -> np.ndarray:

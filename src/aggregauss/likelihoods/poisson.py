@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from aggregauss.likelihoods.likelihood import Likelihood, Seen, Values, log_factorial, safe_log, whole
+from aggregauss.likelihoods.likelihood import Likelihood, Seen, Values, log_factorial, safe_log, sd_of_regions, whole
 from aggregauss.likelihoods.links import expectation_at_once
 from aggregauss.likelihoods.sums import Sums
 from aggregauss.marginals import Marginals, observed
-from aggregauss.parameters import fixed, parameter
+from aggregauss.parameters import parameter
 
 NODES, WEIGHTS = (x.astype(float) for x in np.polynomial.hermite_e.hermegauss(16))
 MODE_STEPS = 8
@@ -39,7 +39,7 @@ class Poisson(Likelihood):
 
     def __init__(self, link: Literal["exp", "square"] = "exp", *, region_effect: bool = False, region_sd: Any = None):
         self.region_effect = bool(region_effect)
-        self._declare(region_sd=(0.3 if region_sd is None else region_sd) if region_effect else fixed(1.0))
+        self._declare(region_sd=sd_of_regions(region_effect, region_sd, "Poisson"))
         self._set_link(link)
 
     @property

@@ -25,7 +25,7 @@ from jaxtyping import Array, Float
 from aggregauss.checks import first_bad, one_of, warn
 from aggregauss.likelihoods.conjugate import Conjugate
 from aggregauss.likelihoods.families import FAMILIES, Family, check_variance, of_user
-from aggregauss.likelihoods.likelihood import Seen, Values
+from aggregauss.likelihoods.likelihood import Seen, Values, sd_of_regions
 from aggregauss.marginals import Marginals
 from aggregauss.parameters import fixed, parameter
 
@@ -78,7 +78,7 @@ class SampleQuasi(Conjugate):
             raise ValueError('SampleQuasi: "region_sd" is that of a region effect. Give region_effect=True too.')
         self.region_effect = bool(region_effect)
         known = dispersion is None and not self.about.open
-        effect = (0.3 if region_sd is None else region_sd) if region_effect else fixed(1.0)
+        effect = sd_of_regions(region_effect, region_sd, "SampleQuasi")
         self._declare(dispersion=fixed(1.0) if known else dispersion, region_sd=effect)
 
     @property

@@ -8,7 +8,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from aggregauss.checks import one_of, warn
+from aggregauss.checks import as_seed, kind_of, one_of, warn
 from aggregauss.inference.collapsed import Collapsed
 from aggregauss.inference.data import Data, Observations, contradiction, observe
 from aggregauss.inference.ep import EP
@@ -73,6 +73,8 @@ class GP(Parametric):
                 'MultiTaskGP([RBF()], {"y": ...}).'
             )
         self.mean = _of_type(mean or Zero(), Mean, "mean", "a mean function such as Constant()")
+        if constraint is not None:
+            _of_type(constraint, NonNegative, "constraint", "one such as NonNegative()")
         self.constraint = constraint
         self.aggregation = one_of(aggregation, ("latent", "response"), "GP", "aggregation")
         self.marks = ()
@@ -87,7 +89,7 @@ class GP(Parametric):
         variances: Any = None,
         inference: Exact | EP | SVI | Collapsed | None = None,
         standardise: bool | Sequence[int] = False,
-        seed: int = 0,
+        seed: Any = 0,
         progress: bool = True,
     ) -> Posterior:
         """The posterior given observations `y` of the supports; the model itself is left unchanged.
@@ -99,9 +101,9 @@ class GP(Parametric):
         `standardise=True` brings all covariates to mean zero and standard deviation one first (lengthscales are then in
         standard deviations), a list of columns only these; the posterior does the same to whatever is predicted.
         `inference` defaults to `Exact()` under Gaussian noise and for summaries, to `EP()` for a constraint or Laplace
-        noise, and to `SVI()` otherwise.
+        noise, and to `SVI()` otherwise. `seed` is a whole number or a JAX key.
         """
-        observations = observe(support, y, noise_variance, counts, variances)
+        observations, seed = observe(support, y, noise_variance, counts, variances), as_seed(seed)
         if self.kernel is not None:
             self.kernel.check_dim(support.dim)
         self.mean.check_dim(support.dim)
@@ -111,8 +113,8 @@ class GP(Parametric):
         if scaler is not None:
             observations = dataclasses.replace(observations, support=scaler(support))
             scheme = with_places_scaled(scheme, scaler)
-        elif self.kernel is not None:
-            warn_of_scales(support, self.kernel)
+        if self.kernel is not None:
+            warn_of_scales(observations.support, self.kernel)
         post = scheme.fit(self, observations, seed, progress)
         warn_of_contradictions(post.model, observations)
         if scaler is None:
@@ -152,10 +154,10 @@ class GP(Parametric):
 def _scaler(support: Support, standardise: bool | Sequence[int]) -> Standardiser | None:
     if isinstance(standardise, bool | np.bool_):
         return standardiser(support) if standardise else None
-    columns = np.asarray(standardise)
-    if columns.size and not (columns.dtype.kind == "i" and columns.min() >= 0 and columns.max() < support.dim):
+    columns = np.atleast_1d(standardise)
+    if columns.size and not (columns.dtype.kind in "iu" and columns.min() >= 0 and columns.max() < support.dim):
         raise ValueError(
-            f'fit: "standardise" must be True, False or columns in 0..{support.dim - 1}, but got {list(standardise)}.'
+            f'fit: "standardise" must be True, False or columns in 0..{support.dim - 1}, but got {standardise!r}.'
         )
     return standardiser(support, columns.tolist()) if columns.size else None
 
@@ -204,5 +206,5 @@ def warn_of_contradictions(model: Any, observations: Observations) -> None:
 
 def _of_type(value: Any, kind: type, name: str, wanted: str) -> Any:
     if not isinstance(value, kind):
-        raise TypeError(f'GP: "{name}" must be {wanted}, but got {type(value).__name__}.')
+        raise TypeError(f'GP: "{name}" must be {wanted}, but got {kind_of(value)}.')
     return value

@@ -62,7 +62,7 @@ class MultiTaskGP(SeveralTasks):
         counts: Mapping[str, Any] | None = None,
         variances: Mapping[str, Any] | None = None,
         inference: Exact | Collapsed | SVI | None = None,
-        seed: int = 0,
+        seed: Any = 0,
         progress: bool = True,
     ) -> MultiTaskPosterior:
         """The posterior given `{task: (supports, y)}`; the model itself is left unchanged.

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from aggregauss.archive import storable, write
-from aggregauss.checks import one_of
+from aggregauss.checks import one_of, probability
 from aggregauss.inference.conditional import several_moments
 from aggregauss.inference.granularity import Granularity, granularity, represented
 from aggregauss.inference.optimise import Run
@@ -109,6 +109,7 @@ class MultiTaskPosterior:
         """
         import pandas as pd
 
+        level = probability(level, "correlations", "level")
         names = [t if j == 0 else f"{t}[{j}]" for t, own in self.model.channels.items() for j in range(len(own))]
         pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
         draws = np.stack([_correlation(unpack(self.model, jnp.asarray(v))) for v in self._plausible()])

@@ -7,10 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from aggregauss.checks import kind_of
 from aggregauss.inference.svi import SVI
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.latent.coregionalisation import Coregionalised, Mixing
 from aggregauss.likelihoods import JointLikelihood, Likelihood
+from aggregauss.models.gp import a_scheme
 from aggregauss.models.multi_task_posterior import MultiTaskPosterior
 from aggregauss.models.several_tasks import SeveralTasks, TaskView
 from aggregauss.parameters import param, parameters
@@ -41,7 +43,7 @@ class RegressionNetwork(SeveralTasks):
     def __init__(self, latents: Any, likelihoods: Mapping[str, Likelihood], *, varying: Any, rank: Any = 1):
         self._set(latents, likelihoods, rank, "latent")
         if not isinstance(varying, Kernel):
-            raise TypeError(f'RegressionNetwork: "varying" must be a kernel, but got {type(varying).__name__}.')
+            raise TypeError(f'RegressionNetwork: "varying" must be a kernel, but got {kind_of(varying)}.')
         for task, likelihood in likelihoods.items():
             if isinstance(likelihood, JointLikelihood):
                 raise TypeError(
@@ -80,11 +82,11 @@ class RegressionNetwork(SeveralTasks):
         counts: Mapping[str, Any] | None = None,
         variances: Mapping[str, Any] | None = None,
         inference: Any = None,
-        seed: int = 0,
+        seed: Any = 0,
         progress: bool = True,
     ) -> MultiTaskPosterior:
         """The posterior given `{task: (supports, y)}`, as in `MultiTaskGP.fit`."""
-        scheme = SVI() if inference is None else inference
+        scheme = a_scheme(inference) or SVI()
         if not isinstance(scheme, SVI):
             raise TypeError("RegressionNetwork: products of functions are not Gaussian. Use inference=SVI().")
         return self._fit(data, noise_variance, counts, variances, scheme, seed, progress)

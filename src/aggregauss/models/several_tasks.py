@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from aggregauss.checks import of_task, one_of, whole_number
+from aggregauss.checks import as_seed, kind_of, of_task, one_of, whole_number
 from aggregauss.inference.data import Data, Observations, observe
 from aggregauss.inference.landmarks import landmarks
 from aggregauss.kernels.kernel import Kernel
+from aggregauss.kernels.scales import warn_of_scales
 from aggregauss.latent.coregionalisation import Coregionalised, Levels, Mixing, with_channel, without_channel
 from aggregauss.likelihoods import JointLikelihood, Likelihood
 from aggregauss.likelihoods.likelihood import Seen
@@ -124,21 +125,26 @@ class SeveralTasks(Parametric):
         progress: bool,
     ) -> MultiTaskPosterior:
         known = {"noise_variance": noise_variance or {}, "counts": counts or {}, "variances": variances or {}}
-        return MultiTaskPosterior(scheme.fit(self, self._observe(data, known), seed, progress))
+        return MultiTaskPosterior(scheme.fit(self, self._observe(data, known), as_seed(seed), progress))
 
     def _observe(self, data: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> Observations:
         for name, given in {"data": data, **known}.items():
             self._name_tasks(given, "fit", name)
         if missing := [task for task in self.tasks if task not in data]:
-            raise ValueError(f'fit: "data" must have every task of the model, but lacks "{missing[0]}".')
+            raise ValueError(
+                f'fit: "data" must have every task of the model, but lacks "{missing[0]}". Give its observations, or '
+                "leave its likelihood out."
+            )
         parts = [self._of_one(t, data[t], [given.get(t) for given in known.values()]) for t in self.tasks]
         dims = {task: part.support.dim for task, part in zip(self.tasks, parts)}
         if len(set(dims.values())) > 1:
             raise ValueError(
                 f"fit: the supports of all tasks must have the same number of dimensions, but have {dims}."
             )
+        everywhere = concatenate([part.support for part in parts])
         for kernel in self.latents:
-            kernel.check_dim(parts[0].support.dim)
+            kernel.check_dim(everywhere.dim)
+            warn_of_scales(everywhere, kernel, "Bring the columns to one scale")
         return Observations(
             concatenate([with_channel(part.support, self.channels[t][0]) for t, part in zip(self.tasks, parts)]),
             np.concatenate([part.y for part in parts]),
@@ -191,7 +197,7 @@ def _kernels(latents: Any, who: str) -> list[Kernel]:
         raise ValueError(f'{who}: "latents" is empty. Give at least one kernel, such as [RBF()].')
     for kernel in kernels:
         if not isinstance(kernel, Kernel):
-            raise TypeError(f'{who}: "latents" must be kernels, but got {type(kernel).__name__}.')
+            raise TypeError(f'{who}: "latents" must be kernels such as RBF(), but got {kind_of(kernel)}.')
     return kernels
 
 
@@ -203,8 +209,7 @@ def _likelihoods(given: Any, who: str) -> dict[str, Likelihood]:
             raise TypeError(f'{who}: the names of tasks in "likelihoods" must be strings, but one is {task!r}.')
         if not isinstance(likelihood, Likelihood):
             raise TypeError(
-                f'{who}: the likelihood of task "{task}" must be one such as Gaussian(), '
-                f"but is {type(likelihood).__name__}."
+                f'{who}: the likelihood of task "{task}" must be one such as Gaussian(), but is {kind_of(likelihood)}.'
             )
     return dict(given)
 
