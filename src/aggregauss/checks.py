@@ -77,8 +77,9 @@ def whole_number(value: Any, who: str, name: str, least: int = 1) -> int:
 def as_seed(value: Any) -> int:
     """A whole number for generators of random numbers, from such a number or a JAX key."""
     import jax
+    import jax.numpy as jnp
 
-    if isinstance(value, jax.Array) and (jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key) or value.ndim):
+    if isinstance(value, jax.Array) and (jnp.issubdtype(value.dtype, jax.dtypes.prng_key) or value.ndim):
         return int(jax.random.bits(value, dtype="uint32"))
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**32:
         raise ValueError(

@@ -54,9 +54,9 @@ def whole_passes(
         profile.resume(saved[0], saved[2])
     else:
         profile.state, _ = top_of(start, tolerance)
-        near = narrower(passes.with_q(start, held), start) if profile.state is start else start
-        if near is not start:
-            profile.state, _ = top_of(near, tolerance)
+        begun = narrower(passes.with_q(start, held), start) if profile.state is start else start
+        if begun is not start:
+            profile.state, _ = top_of(begun, tolerance)
     vector, message = _summit(profile, np.asarray(start.free.vector), most if learn else 0, tolerance)
     profile.save()
     if not np.isfinite(max(profile.history)):

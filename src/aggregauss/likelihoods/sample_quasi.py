@@ -215,7 +215,7 @@ class SampleQuasi(Conjugate):
         return jax.jvp(self.g.forward, (seen.y,), (jnp.ones_like(seen.y),))
 
 
-def _function(family: Any) -> Callable[[Values], Values]:
+def _function(family: Any) -> Any:
     """What the user gave in place of a name."""
     if isinstance(family, type) or not callable(family):
         got = f"the class {family.__name__}" if isinstance(family, type) else type(family).__name__

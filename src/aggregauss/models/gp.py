@@ -116,7 +116,8 @@ class GP(Parametric):
         if self.kernel is not None:
             warn_of_scales(observations.support, self.kernel)
         post = scheme.fit(self, observations, seed, progress)
-        warn_of_contradictions(post.model, observations)
+        if isinstance(self.likelihood, Conjugate):
+            warn_of_contradictions(post.model, observations)
         if scaler is None:
             return post
         return dataclasses.replace(post, scaler=scaler, observations=dataclasses.replace(observations, support=support))
@@ -192,8 +193,7 @@ def taken_by(likelihood: Likelihood, observations: Observations, aggregation: st
 
 def warn_of_contradictions(model: Any, observations: Observations) -> None:
     """Summaries of one place, or of one region, that differ by far more than their noise."""
-    in_memory = hasattr(observations.support, "center")
-    if observations.counts is None or not in_memory or not all(isinstance(g, Conjugate) for g in model.likelihoods):
+    if observations.counts is None or not hasattr(observations.support, "center"):  # those of a file are not at hand
         return
     found = contradiction(observations, np.asarray(model.noise(observations.on_device())))
     if found is not None:
