@@ -116,7 +116,7 @@ class GP(Parametric):
         if self.kernel is not None:
             warn_of_scales(observations.support, self.kernel)
         post = scheme.fit(self, observations, seed, progress)
-        if isinstance(self.likelihood, Conjugate):
+        if isinstance(self.likelihood, Conjugate) and observations.counts is not None:
             warn_of_contradictions(post.model, observations)
         if scaler is None:
             return post
@@ -193,7 +193,7 @@ def taken_by(likelihood: Likelihood, observations: Observations, aggregation: st
 
 def warn_of_contradictions(model: Any, observations: Observations) -> None:
     """Summaries of one place, or of one region, that differ by far more than their noise."""
-    if observations.counts is None or not hasattr(observations.support, "center"):  # those of a file are not at hand
+    if not hasattr(observations.support, "center"):  # those of a file are not at hand
         return
     found = contradiction(observations, np.asarray(model.noise(observations.on_device())))
     if found is not None:
