@@ -3,9 +3,10 @@
 For D_ij = Σ_k (x_ik - y_jk)² / s_k² and G = ∂L/∂D, in scaled coordinates x̃ = x/s,
 
     ∂L/∂x̃_i = 2 (Σ_j G_ij x̃_i - (G ỹ)_i),        ∂L/∂ỹ_j = 2 (Σ_i G_ij ỹ_j - (Gᵀ x̃)_j),
-    s_k ∂L/∂s_k = -Σ_i x̃_ik ∂L/∂x̃_ik - Σ_j ỹ_jk ∂L/∂ỹ_jk:
+    s_k ∂L/∂s_k = -2 Σ_ij G_ij (x̃_ik - ỹ_jk)² = -2 Σ_i x̃_ik (Σ_j G_ij x̃_ik - 2 (G ỹ)_ik) - 2 Σ_j (Σ_i G_ij) ỹ_jk²:
 
-matrix products with d columns, where automatic differentiation would make an n x m array for every dimension.
+matrix products with d columns, where automatic differentiation would make an n x m array for every dimension. The
+scales need one of them; the compiler leaves out the other where no place moves.
 """
 
 import jax
@@ -34,9 +35,10 @@ def _squared_fwd(X: Array, Y: Array, scale: Array) -> tuple[Array, tuple[Array, 
 def _squared_bwd(saved: tuple[Array, Array, Array], G: Array) -> tuple[Array, Array, Array]:
     scale = saved[2]
     X, Y = _scaled(*saved)
-    dX, dY = _pull(G, X, Y), _pull(jnp.swapaxes(G, -1, -2), Y, X)
-    rows = tuple(range(X.ndim - 1))
-    d_scale = -(jnp.sum(X * dX, axis=rows) + jnp.sum(Y * dY, axis=rows)) / scale
+    total, GY = _product(G, Y)
+    dX, dY = 2.0 * (total * X - GY), _pull(jnp.swapaxes(G, -1, -2), Y, X)
+    rows, columns = tuple(range(X.ndim - 1)), jnp.sum(G, axis=-2)[..., :, None]
+    d_scale = -2.0 * (jnp.sum(X * (total * X - 2.0 * GY), axis=rows) + jnp.sum(columns * Y**2, axis=rows)) / scale
     per = scale.reshape((1,) * (X.ndim - 1) + (-1,))
     return dX / per, dY / per, d_scale
 
@@ -44,10 +46,16 @@ def _squared_bwd(saved: tuple[Array, Array, Array], G: Array) -> tuple[Array, Ar
 squared.defvjp(_squared_fwd, _squared_bwd)
 
 
-def _pull(G: Array, X: Array, Y: Array) -> Array:
-    """2 (Σ_j G_ij x_i - (G y)_i); sums and products in one go over G, which the compiler then fills only once."""
+def _product(G: Array, Y: Array) -> tuple[Array, Array]:
+    """Σ_j G_ij and (G y)_i in one go over G, which the compiler then fills only once."""
     both = G @ jnp.concatenate([Y, jnp.ones_like(Y[..., :1])], axis=-1)
-    return 2.0 * (both[..., -1:] * X - both[..., :-1])
+    return both[..., -1:], both[..., :-1]
+
+
+def _pull(G: Array, X: Array, Y: Array) -> Array:
+    """2 (Σ_j G_ij x_i - (G y)_i)."""
+    total, GY = _product(G, Y)
+    return 2.0 * (total * X - GY)
 
 
 def euclidean(
