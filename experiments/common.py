@@ -68,10 +68,10 @@ def resumable(
     return [row for row in _read(path) if tuple(row[c] for c in columns[:width]) in wanted]
 
 
-def page(name: str, title: str, body: str) -> None:
-    """Write docs/results/<name>.md and show it."""
+def page(name: str, title: str, body: str, script: str | None = None) -> None:
+    """Write docs/results/<name>.md and show it; `script` makes it, where that is not experiments/<name>.py."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    text = f"# {title}\n\n{body.strip()}\n\n*Made by `python experiments/{name}.py`.*\n"
+    text = f"# {title}\n\n{body.strip()}\n\n*Made by `python {script or f'experiments/{name}.py'}`.*\n"
     (RESULTS / f"{name}.md").write_text(text)
     print(text)
 
