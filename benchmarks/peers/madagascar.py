@@ -154,32 +154,45 @@ class Task:
         fit = sm.GLM(self.known, design[0], family=sm.families.Poisson(), offset=offset).fit()
         return fit.predict(design[1], offset=np.log(self.exposure))
 
-    def centroids(self) -> Found:
-        """A Gaussian process of log rates at population-weighted centroids, with covariates; scikit-learn."""
+    def centroids(self, covariates: bool = True) -> Found:
+        """A Gaussian process of log rates at population-weighted centroids; scikit-learn."""
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
         X, new = (self.country.means(g) for g in (self.source, self.target))
         center, scale = X.mean(axis=0), X.std(axis=0)
         scale[-2:] = scale[-2:].mean()
-        kernel = ConstantKernel(1.0) * Matern([1.0] * 5, (0.1, 100), nu=1.5) + WhiteKernel(0.1)
+        columns, lengthscale = (slice(None), [1.0] * 5) if covariates else (slice(-2, None), 1.0)
+        kernel = ConstantKernel(1.0) * Matern(lengthscale, (0.1, 100), nu=1.5) + WhiteKernel(0.1)
         y = np.log(self.known / np.bincount(self.source, self.country.population))
         gp = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=10, random_state=0)
-        gp.fit((X - center) / scale, y)
-        mean, sd = gp.predict((new - center) / scale, return_std=True)
+        gp.fit(((X - center) / scale)[:, columns], y)
+        mean, sd = gp.predict(((new - center) / scale)[:, columns], return_std=True)
         return log_normal(self.exposure * np.exp(mean), sd, self.wanted)
 
-    @functools.cache  # noqa: B019
-    def predicted(self, covariates: bool, diameters: float) -> ag.Prediction:
-        """Expected counts by our model; of the field's range it says that less than so many diameters are unlikely."""
+    def rates(self, covariates: bool, diameters: float) -> Rates:
+        """Expected counts by our model, those of a source adding up to its count.
+
+        The prior of the field's range says that less than so many diameters of a region are unlikely.
+        """
         columns = slice(None) if covariates else slice(len(NAMES), None)
         bags, new = (self.country.bags(group, BLOCK, columns) for group in (self.source, self.target))
         model, scheme = ours(NAMES if covariates else [], bags.center, 3 * diameters * BELOW, INDUCING)
-        return model.fit(bags, self.known, inference=scheme, progress=False).predict(new)
+        post = model.fit(bags, self.known, inference=scheme, progress=False)
+        return adding_up(post.predict(new), self.parent, self.known)
 
-    def rates(self, covariates: bool, diameters: float) -> Rates:
-        """The same, those of a source adding up to its count."""
-        return adding_up(self.predicted(covariates, diameters), self.parent, self.known)
+    def scores(self, found: Found) -> dict[str, str]:
+        """Those of all methods, and the mean squared error in excess of that of shares by population.
+
+        `excess_se` is its standard error over sources, `excess_most` what comes from the source that matters most.
+        """
+        mine, theirs = (((x - self.wanted) / self.exposure * 1000) ** 2 for x in (found.mean, self.population()))
+        parts = np.bincount(self.parent, mine - theirs) / len(mine)
+        return scores(found, self.wanted, self.exposure, unit=1000.0) | {
+            "excess": f"{parts.sum():.1f}",
+            "excess_se": f"{np.sqrt(len(parts) * parts.var(ddof=1)):.1f}",
+            "excess_most": f"{parts[np.argmax(np.abs(parts))]:.1f}",
+        }
 
 
 NUMBERS = {
@@ -189,7 +202,9 @@ NUMBERS = {
     "in proportion to population": Task.population,
     "Poisson GLM on covariates": Task.glm,
     "GP on centroids, mean only": lambda task: task.centroids().mean,
+    "GP on centroids, places and mean only": lambda task: task.centroids(False).mean,
 }
+CENTROIDS = {"GP on centroids": True, "GP on centroids, places only": False}
 MODELS = {
     "covariates and field": (True, 1 / 3),
     "covariates and field of long range": (True, 1.0),
@@ -207,14 +222,14 @@ def compute(country: Country, method: str) -> list[dict[str, str]]:
         warnings.simplefilter("ignore")
         if method in MODELS:
             return of_model(task, check, MODELS[method], passed)
-        if method == "GP on centroids":
-            found = task.centroids()
-            return [{"spread": "own", **scores(found, task.wanted, task.exposure, unit=1000.0), **passed()}]
+        if method in CENTROIDS:
+            found = task.centroids(CENTROIDS[method])
+            return [{"spread": "own", **task.scores(found), **passed()}]
         tried, mean = NUMBERS[method](check), NUMBERS[method](task)
         took = passed()
     error, known = (ag.metrics.rmse(np.log(t.wanted), np.log(x)) for t, x in ((check, tried), (task, mean)))
     found, best = (log_normal(mean, sd, task.wanted) for sd in (error, known))
-    row = scores(found, task.wanted, task.exposure, unit=1000.0)
+    row = task.scores(found)
     row |= {"log_score_best": f"{best.log_density.mean():.4f}", "own": f"{error:.4f}"}
     row |= {"check": f"{log_normal(tried, error, check.wanted).log_density.mean():.4f}"}
     return [{"spread": "checked", **row, **took}]
@@ -230,7 +245,7 @@ def of_model(task: Task, check: Task, model: tuple[bool, float], passed) -> list
         found, of_check = counted(rates, sd, task.wanted), counted(tried, sd, check.wanted)
         found = found._replace(log_density=found.log_density + np.log(task.wanted))  # of log counts
         score = np.mean(of_check.log_density + np.log(check.wanted))
-        row = {**scores(found, task.wanted, task.exposure, unit=1000.0), "check": f"{score:.4f}", "own": f"{sd:.4f}"}
+        row = {**task.scores(found), "check": f"{score:.4f}", "own": f"{sd:.4f}"}
         rows.append({"spread": spread, **row, **time})
     return rows
 
@@ -238,9 +253,13 @@ def of_model(task: Task, check: Task, model: tuple[bool, float], passed) -> list
 def main() -> None:
     options = arguments(__doc__ or "").parse_args()
     country = Country(folder(options, "malaria_madagascar"))
-    keys = [(method,) for method in (*NUMBERS, "GP on centroids", *MODELS)]
+    keys = [(method,) for method in (*NUMBERS, *CENTROIDS, *MODELS)]
     rows = resumable(
-        "madagascar", keys, ["method", "spread", *SCORES], functools.partial(compute, country), options.fresh
+        "madagascar",
+        keys,
+        ["method", "spread", *SCORES, "excess", "excess_se", "excess_most"],
+        functools.partial(compute, country),
+        options.fresh,
     )
     print(pd.DataFrame(rows).to_string(index=False))
 

@@ -184,7 +184,7 @@ def compute(options, name: str, method: str) -> list[dict[str, str]] | dict[str,
         warnings.simplefilter("ignore")
         if method in PEERS:
             found, best = case.numbers(PEERS[method])
-            return {**scored(case, found), "log_score_best": f"{best:.4f}", **passed()}
+            return {"spread": "checked", **scored(case, found), "log_score_best": f"{best:.4f}", **passed()}
         rates, took = case.rates(OURS[method]), passed()
         own, check = likeliest_own(case.pairs.rates(OURS[method]), case.pairs.wanted)
         checked = {"check": f"{check:.4f}", "own": own, **passed()}
