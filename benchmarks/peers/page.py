@@ -96,28 +96,32 @@ Few districts decide about the RMSE. The mean squared error of ours less that of
 def breast_cancer() -> str:
     """Counties from the others."""
     rows = read("breast_cancer")
-    mine = next((row for row in rows if row["method"] == "aggregauss"), None)
-    if mine is None:
+    ours = [row for row in rows if row["method"].startswith("aggregauss")]
+    if not ours:
         return ""
-    others = [row for row in rows if row is not mine]
+    mine = max(ours, key=lambda row: float(row["evidence"]))
+    others = [row for row in rows if row not in ours]
     kriging = [row for row in others if "pyinterpolate" in row["method"]]
     columns = {"rmse": (2, 1), "log_score": (3, 1), "coverage": (1, 100), "coverage_own": (1, 100)}
-    columns |= {"negative": (0, 1), "cpu_seconds": (0, 1)}
-    header = ["method", "RMSE", "log score", "inside 95%, %", "without count noise, %", "negative rates", "CPU seconds"]
+    columns |= {"negative": (0, 1), "evidence": (1, 1), "cpu_seconds": (0, 1)}
+    header = ["method", "RMSE", "log score", "inside 95%, %", "without count noise, %", "negative rates"]
+    header += ["log evidence", "CPU seconds"]
     fastest = min(float(row["cpu_seconds"]) for row in kriging)
     return f"""## Breast cancer in 217 counties of the north-eastern USA
 
 Each county's rate per 100,000 from those of all others; population is known at 5,001 points. All counties take part when a
 variogram or hyper-parameters are learned. pyinterpolate has the settings of its own example with these data: steps of 40 km up
 to 300 km, deconvolution in five iterations, eight neighbours. Its variance is that of the risk; the noise of a count
-of women among the population in five years is added to it, and the column beside is without. Times are of one process on a
-machine that others used as well, and include learning: the deconvolution for pyinterpolate, compilation for ours.
+of women among the population in five years is added to it, and the column beside is without. Ours has that noise as known,
+or half of it, or none, beside a learned noise that is the same for all counties. The evidence decides between the three, which
+were set up after the errors of the first had been seen. Times are of one process on a machine that many others used as
+well, in CPU seconds, and include learning: the deconvolution for pyinterpolate, compilation for ours.
 
 {table(header, lines(rows, mine, columns))}
 
 {verdict("RMSE", mine, others, "rmse", ERROR, 2)} {verdict("Log score", mine, others, "log_score", SCORE, 3)}
 {verdict("Coverage against pyinterpolate", mine, kriging, "coverage", COVERAGE, 3)} The fastest kriging takes
-{fastest / float(mine["cpu_seconds"]):.0f} times the CPU time of ours.
+{fastest / float(mine["cpu_seconds"]):.1f} times the CPU time of ours.
 """
 
 
