@@ -124,6 +124,7 @@ def breast_cancer() -> str:
     header = ["method", "RMSE", "log score", "inside 95%, %", "without count noise, %", "negative rates"]
     header += ["log evidence", "CPU seconds"]
     fastest = min(float(row["cpu_seconds"]) for row in kriging)
+    times = [float(row["cpu_seconds"]) for row in ours]
     return f"""## Breast cancer in 217 counties of the north-eastern USA
 
 Each county's rate per 100,000 from those of all others; population is known at 5,001 points. All counties take part when a
@@ -137,8 +138,14 @@ well, in CPU seconds, and include learning: the deconvolution for pyinterpolate,
 {table(header, lines(rows, mine, columns))}
 
 {verdict("RMSE", mine, others, "rmse", ERROR, 2)} {verdict("Log score", mine, others, "log_score", SCORE, 3)}
-{verdict("Coverage against pyinterpolate", mine, kriging, "coverage", COVERAGE, 3)} The fastest kriging takes
-{fastest / float(mine["cpu_seconds"]):.1f} times the CPU time of ours.
+{verdict("Coverage against pyinterpolate", mine, kriging, "coverage", COVERAGE, 3)}
+
+The fastest kriging takes {fastest / max(times):.0f} times the CPU time of the slowest of our three fits, and
+{fastest / sum(times):.1f} times that of all three together.
+
+The RMSE counts all counties alike, and so does this kriging, which adds one number to the diagonal for all of them. Known count
+noise trusts small counties less: without it the RMSE of ours is {float(ours[-1]["rmse"]):.2f}, against
+{min(float(row["rmse"]) for row in kriging):.2f} of the best kriging, but the evidence is lower.
 """
 
 
