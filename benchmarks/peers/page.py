@@ -6,9 +6,13 @@ Sentences about who is best are made from the rows as well.
 """
 
 import csv
+import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
-from peers import ROWS, common, table
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parents[1] / "experiments"))
+from common import page, table  # noqa: E402
 
 Row = dict[str, str]
 Better = Callable[[float], float]  # smaller is better
@@ -20,7 +24,7 @@ COVERAGE: Better = lambda x: abs(x - 0.95)  # noqa: E731
 
 def read(name: str) -> list[Row]:
     """Rows of one script; none where it has not run."""
-    path = ROWS / f"{name}.csv"
+    path = HERE / "rows" / f"{name}.csv"
     if not path.exists():
         return []
     with path.open(newline="") as stream:
@@ -80,7 +84,8 @@ def excess(mine: Row) -> str:
 def spreads(others: list[Row]) -> str:
     """Why spreads that are learned at pairs are too narrow."""
     shares = next(row for row in others if row["method"] == "in proportion to population")
-    return f"""Shares by population err by {float(shares["own"]):.2f} in the logarithm at the pairs and by
+    return f"""
+Shares by population err by {float(shares["own"]):.2f} in the logarithm at the pairs and by
 {float(shares["rmse_log"]):.2f} at the districts: districts of one region differ more than regions of one pair, so that
 spreads learned there are too narrow here, for every method.
 
@@ -200,15 +205,15 @@ negative binomial for the others), whose spread is learned where a user could le
 units and scored on the coarse units themselves. "With the best spread" takes the one that suits the fine truth best, which
 nobody knows. Ours is a log-linear model with a Matérn-3/2 field, its totals scaled to the known ones. "As it comes" has the
 spread of 0.2 that the default model gives a new count; "checked" has the spread that was likeliest at the same pairs. Between
-models of ours the best "check", the log score at the pairs, decides; the chosen one is bold. Other rows are
-there to be seen, not chosen."""
+models of ours the best "check", the log score at the pairs, decides, and where none was checked it is the default one; it is
+bold. Other rows are there to be seen, not chosen."""
 
 
 def main() -> None:
     """Write docs/results/peers.md."""
     parts = [madagascar(), breast_cancer(), *(populations(name) for name in CASES)]
     body = "\n".join([INTRODUCTION + "\n", *(part for part in parts if part)])
-    common.page("peers", "Beside tobler, pyinterpolate and regressions", body, script="benchmarks/peers/page.py")
+    page("peers", "Beside tobler, pyinterpolate and regressions", body, script="benchmarks/peers/page.py")
 
 
 if __name__ == "__main__":
