@@ -163,13 +163,13 @@ CASES = {
     ),
     "sheffield": (
         "Population of 18 MSOAs of Sheffield to 280 output areas",
-        "Covariate: the density of house sales, smoothed over 75 m. The raster of the pycnophylactic surface has cells of"
+        "Covariate, in rows that say so: the density of house sales, smoothed over 75 m. The raster of the pycnophylactic surface has cells of"
         " 25 m. [Another page](sheffield_prices.md) has sales as a task beside.",
         1,
     ),
     "trees": (
         "Trees of Barro Colorado: 50 cells of 100 m to 800 of 25 m",
-        "Covariates: elevation and gradient. The raster of the pycnophylactic surface has cells of 5 m.",
+        "Covariates, in rows that say so: elevation and gradient. The raster of the pycnophylactic surface has cells of 5 m.",
         3,
     ),
 }
