@@ -84,8 +84,7 @@ def excess(mine: Row) -> str:
 def spreads(others: list[Row]) -> str:
     """Why spreads that are learned at pairs are too narrow."""
     shares = next(row for row in others if row["method"] == "in proportion to population")
-    return f"""
-Shares by population err by {float(shares["own"]):.2f} in the logarithm at the pairs and by
+    return f"""Shares by population err by {float(shares["own"]):.2f} in the logarithm at the pairs and by
 {float(shares["rmse_log"]):.2f} at the districts: districts of one region differ more than regions of one pair, so that
 spreads learned there are too narrow here, for every method.
 
@@ -112,6 +111,7 @@ pixels with at least 100 people; the GLM and the GP of centroids know population
 {verdict("Log score", best, others, "log_score", SCORE, 3)} {verdict("RMSE", best, others, "rmse", ERROR, 1)}
 {verdict("Coverage", best, others, "coverage", COVERAGE, 3)} {verdict("RMSE of logs", best, others, "rmse_log", ERROR, 3)}
 
+{verdict("At the pairs, log score", best, others, "check", SCORE, 3)}
 {spreads(others)}{excess(best)}"""
 
 
