@@ -135,8 +135,8 @@ def breast_cancer() -> str:
 Each county's rate per 100,000 from those of all others; population is known at 5,001 points. All counties take part when a
 variogram or hyper-parameters are learned. pyinterpolate has the settings of its own example with these data: steps of 40 km up
 to 300 km, deconvolution in five iterations, eight neighbours. Its variance is that of the risk; the noise of a count
-of women among the population in five years is added to it, and the column beside is without. Ours has that noise as known,
-or half of it, or none, beside a learned noise that is the same for all counties. The evidence decides between the three, which
+of women among the population in five years is added to it, and the column beside is without. Ours, a Gaussian process whose
+averages over the population are the rates, has that noise as known, or half of it, or none, beside a learned noise that is the same for all counties. The evidence decides between the three, which
 were set up after the errors of the first had been seen. Times are of one process on a machine that many others used as
 well, in CPU seconds, and include learning: the deconvolution for pyinterpolate, compilation for ours.
 
@@ -203,7 +203,7 @@ data set, and the peers are installed beside the package.
 How they are scored: a method that gives numbers alone is given a distribution around them (log-normal for Madagascar,
 negative binomial for the others), whose spread is learned where a user could learn it: trained on pairs of neighbouring coarse
 units and scored on the coarse units themselves. "With the best spread" takes the one that suits the fine truth best, which
-nobody knows. Ours is a log-linear model with a Matérn-3/2 field, its totals scaled to the known ones. "As it comes" has the
+nobody knows. Ours for counts is a log-linear model with a Matérn-3/2 field, its totals scaled to the known ones. "As it comes" has the
 spread of 0.2 that the default model gives a new count; "checked" has the spread that was likeliest at the same pairs. Between
 models of ours the best "check", the log score at the pairs, decides, and where none was checked it is the default one; it is
 bold. Other rows are there to be seen, not chosen."""
