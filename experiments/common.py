@@ -93,10 +93,10 @@ def _claimed(what: str) -> Iterator[bool]:
             path.unlink(missing_ok=True)
 
 
-def page(name: str, title: str, body: str) -> None:
-    """Write docs/results/<name>.md and show it."""
+def page(name: str, title: str, body: str, script: str | None = None) -> None:
+    """Write docs/results/<name>.md and show it; `script` makes it, where that is not experiments/<name>.py."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    text = f"# {title}\n\n{body.strip()}\n\n*Made by `python experiments/{name}.py`.*\n"
+    text = f"# {title}\n\n{body.strip()}\n\n*Made by `python {script or f'experiments/{name}.py'}`.*\n"
     (RESULTS / f"{name}.md").write_text(text)
     print(text)
 

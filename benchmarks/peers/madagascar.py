@@ -3,6 +3,11 @@
 Every method that gives numbers without a distribution is scored as a log-normal distribution around its number, whose
 spread is its own error when it is trained on 11 pairs of neighbouring regions and scored on the 22 regions;
 `log_score_best` instead takes the spread that is the best for the districts, which nobody knows.
+
+Ours "as it comes" is the default model of a map. "Checked" is treated as the others are: what a district has of its own,
+beyond the covariates and the field, is log-normal with the standard deviation that is likeliest when the model is trained on
+the pairs and scored on the regions. `check` is that score, by which a user chooses between models; for the others it is the
+score with the spread that is the best for the regions.
 """
 
 import functools
@@ -12,14 +17,17 @@ import geopandas as gpd
 import numpy as np
 import pandas as pd
 from peers import (
+    SCATTER,
     SCORES,
-    VARIANCE,
     Found,
+    Rates,
+    adding_up,
     arguments,
+    counted,
     folder,
+    likeliest_own,
     log_normal,
     merged,
-    of_counts,
     ours,
     resumable,
     scores,
@@ -31,7 +39,6 @@ import aggregauss as ag
 NAMES = ["elevation_z", "evi_z", "lst_mean_z"]
 BLOCK, INDUCING = 4, 150  # pixels a side that are merged for the fit; inducing points
 BELOW = 50.0  # km: a shorter range is unlikely; about a third of the diameter of a region
-FIRST = 1.0  # median of the prior of the field's variance that was tried first
 POPULATED = 100.0  # people in a pixel of about 20 km² from which it counts as lived in
 
 
@@ -82,20 +89,12 @@ class Country:
         shapes = self.districts[["geometry"]].assign(group=group).dissolve("group")
         return shapes.assign(cases=cases, rate=cases / np.bincount(group, self.population))
 
-    def bags(self, group: np.ndarray, block: int = 1) -> ag.Bags:
-        """Pixels of groups of districts, merged for a fit."""
+    def bags(self, group: np.ndarray, block: int, columns: slice) -> ag.Support:
+        """Pixels of groups of districts, merged in blocks."""
         p = self.pixels
         key = np.column_stack([self.district, p.row // block, p.col // block])
         X, people, first = merged(self.X, self.people, key)
-        return ag.Bags(X, bag=group[self.district[first]], weights=people)
-
-    @functools.cache  # noqa: B019
-    def predicted(self, variance: float) -> ag.Prediction:
-        """New counts of the districts, by our model of the regions."""
-        bags = self.bags(self.region_of, BLOCK)
-        model, scheme = ours(NAMES, bags.center, BELOW, INDUCING, variance)
-        post = model.fit(bags, np.bincount(self.region_of, self.cases), inference=scheme, progress=False)
-        return post.predict(self.bags(np.arange(len(self.cases))), "observation")
+        return ag.Bags(X[:, columns], bag=group[self.district[first]], weights=people)
 
 
 class Task:
@@ -155,25 +154,45 @@ class Task:
         fit = sm.GLM(self.known, design[0], family=sm.families.Poisson(), offset=offset).fit()
         return fit.predict(design[1], offset=np.log(self.exposure))
 
-    def centroids(self) -> Found:
-        """A Gaussian process of log rates at population-weighted centroids, with covariates; scikit-learn."""
+    def centroids(self, covariates: bool = True) -> Found:
+        """A Gaussian process of log rates at population-weighted centroids; scikit-learn."""
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
         X, new = (self.country.means(g) for g in (self.source, self.target))
         center, scale = X.mean(axis=0), X.std(axis=0)
         scale[-2:] = scale[-2:].mean()
-        kernel = ConstantKernel(1.0) * Matern([1.0] * 5, (0.1, 100), nu=1.5) + WhiteKernel(0.1)
+        columns, lengthscale = (slice(None), [1.0] * 5) if covariates else (slice(-2, None), 1.0)
+        kernel = ConstantKernel(1.0) * Matern(lengthscale, (0.1, 100), nu=1.5) + WhiteKernel(0.1)
         y = np.log(self.known / np.bincount(self.source, self.country.population))
         gp = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=10, random_state=0)
-        gp.fit((X - center) / scale, y)
-        mean, sd = gp.predict((new - center) / scale, return_std=True)
+        gp.fit(((X - center) / scale)[:, columns], y)
+        mean, sd = gp.predict(((new - center) / scale)[:, columns], return_std=True)
         return log_normal(self.exposure * np.exp(mean), sd, self.wanted)
 
-    def ours(self, kept: bool, variance: float = VARIANCE) -> Found:
-        counts = self.country.predicted(variance)
-        fitted = np.bincount(self.parent, counts.mean)
-        return of_counts(counts, self.wanted, (self.known / fitted)[self.parent] if kept else 1.0)
+    def rates(self, covariates: bool, diameters: float) -> Rates:
+        """Expected counts by our model, those of a source adding up to its count.
+
+        The prior of the field's range says that less than so many diameters of a region are unlikely.
+        """
+        columns = slice(None) if covariates else slice(len(NAMES), None)
+        bags, new = (self.country.bags(group, BLOCK, columns) for group in (self.source, self.target))
+        model, scheme = ours(NAMES if covariates else [], bags.center, 3 * diameters * BELOW, INDUCING)
+        post = model.fit(bags, self.known, inference=scheme, progress=False)
+        return adding_up(post.predict(new), self.parent, self.known)
+
+    def scores(self, found: Found) -> dict[str, str]:
+        """Those of all methods, and the mean squared error in excess of that of shares by population.
+
+        `excess_se` is its standard error over sources, `excess_most` what comes from the source that matters most.
+        """
+        mine, theirs = (((x - self.wanted) / self.exposure * 1000) ** 2 for x in (found.mean, self.population()))
+        parts = np.bincount(self.parent, mine - theirs) / len(mine)
+        return scores(found, self.wanted, self.exposure, unit=1000.0) | {
+            "excess": f"{parts.sum():.1f}",
+            "excess_se": f"{np.sqrt(len(parts) * parts.var(ddof=1)):.1f}",
+            "excess_most": f"{parts[np.argmax(np.abs(parts))]:.1f}",
+        }
 
 
 NUMBERS = {
@@ -183,39 +202,65 @@ NUMBERS = {
     "in proportion to population": Task.population,
     "Poisson GLM on covariates": Task.glm,
     "GP on centroids, mean only": lambda task: task.centroids().mean,
+    "GP on centroids, places and mean only": lambda task: task.centroids(False).mean,
 }
-DISTRIBUTIONS = {
-    "GP on centroids": Task.centroids,
-    "aggregauss": lambda task: task.ours(False),
-    "aggregauss, totals kept": lambda task: task.ours(True),
-    "aggregauss, first prior": lambda task: task.ours(False, FIRST),
-    "aggregauss, first prior, totals kept": lambda task: task.ours(True, FIRST),
+CENTROIDS = {"GP on centroids": True, "GP on centroids, places only": False}
+MODELS = {
+    "covariates and field": (True, 1 / 3),
+    "covariates and field of long range": (True, 1.0),
+    "field": (False, 1 / 3),
 }
 
 
-def compute(country: Country, method: str) -> dict[str, str]:
+def compute(country: Country, method: str) -> list[dict[str, str]]:
     own = np.arange(len(country.cases))
-    task = Task(country, country.region_of, own)
+    task, check = (
+        Task(country, country.region_of, own),
+        Task(country, country.pairs[country.region_of], country.region_of),
+    )
     with warnings.catch_warnings(), stopwatch() as passed:
         warnings.simplefilter("ignore")
-        if method in DISTRIBUTIONS:
-            found, best = DISTRIBUTIONS[method](task), ""
-        else:
-            check = Task(country, country.pairs[country.region_of], country.region_of)
-            error = ag.metrics.rmse(np.log(check.wanted), np.log(NUMBERS[method](check)))
-            mean = NUMBERS[method](task)
-            found = log_normal(mean, error, task.wanted)
-            known = ag.metrics.rmse(np.log(task.wanted), np.log(mean))
-            best = f"{log_normal(mean, known, task.wanted).log_density.mean():.4f}"
+        if method in MODELS:
+            return of_model(task, check, MODELS[method], passed)
+        if method in CENTROIDS:
+            found = task.centroids(CENTROIDS[method])
+            return [{"spread": "own", **task.scores(found), **passed()}]
+        tried, mean = NUMBERS[method](check), NUMBERS[method](task)
         took = passed()
-    return {**scores(found, task.wanted, task.exposure, unit=1000.0), "log_score_best": best, **took}
+    error, known = (ag.metrics.rmse(np.log(t.wanted), np.log(x)) for t, x in ((check, tried), (task, mean)))
+    found, best = (log_normal(mean, sd, task.wanted) for sd in (error, known))
+    row = task.scores(found)
+    row |= {"log_score_best": f"{best.log_density.mean():.4f}", "own": f"{error:.4f}"}
+    row |= {"check": f"{log_normal(tried, error, check.wanted).log_density.mean():.4f}"}
+    return [{"spread": "checked", **row, **took}]
+
+
+def of_model(task: Task, check: Task, model: tuple[bool, float], passed) -> list[dict[str, str]]:
+    """Our model with the spread that the default has, and with the one that the check finds."""
+    rates, took = task.rates(*model), passed()
+    tried = check.rates(*model)
+    own, _ = likeliest_own(tried, check.wanted)
+    rows = []
+    for spread, sd, time in (("as it comes", SCATTER, took), ("checked", own, passed())):
+        found, of_check = counted(rates, sd, task.wanted), counted(tried, sd, check.wanted)
+        found = found._replace(log_density=found.log_density + np.log(task.wanted))  # of log counts
+        score = np.mean(of_check.log_density + np.log(check.wanted))
+        row = {**task.scores(found), "check": f"{score:.4f}", "own": f"{sd:.4f}"}
+        rows.append({"spread": spread, **row, **time})
+    return rows
 
 
 def main() -> None:
     options = arguments(__doc__ or "").parse_args()
     country = Country(folder(options, "malaria_madagascar"))
-    keys = [(method,) for method in (*NUMBERS, *DISTRIBUTIONS)]
-    rows = resumable("madagascar", keys, ["method", *SCORES], functools.partial(compute, country), options.fresh)
+    keys = [(method,) for method in (*NUMBERS, *CENTROIDS, *MODELS)]
+    rows = resumable(
+        "madagascar",
+        keys,
+        ["method", "spread", *SCORES, "excess", "excess_se", "excess_most"],
+        functools.partial(compute, country),
+        options.fresh,
+    )
     print(pd.DataFrame(rows).to_string(index=False))
 
 

@@ -2,7 +2,7 @@
 
 The peers are installed beside, in an environment of their own:
 
-    python -m venv peers && peers/bin/pip install tobler pyinterpolate statsmodels pyarrow -e ".[geo,plots]"
+    python -m venv peers && peers/bin/pip install tobler astropy pyinterpolate statsmodels pyarrow -e ".[geo,plots]"
     peers/bin/python benchmarks/peers/madagascar.py --data FOLDER
 
 FOLDER (or the variable AGGREGAUSS_DATA) is the one with the data sets, such as `malaria_madagascar`.
@@ -23,13 +23,15 @@ import common
 
 import aggregauss as ag
 from aggregauss.maps.classic import field_grid
+from aggregauss.marginals import log_normal as log_normal_law
+from aggregauss.marginals import observed
 
 ROWS = common.ROWS = Path(__file__).resolve().parent / "rows"
 arguments, folder, resumable, table = common.arguments, common.folder, common.resumable, common.table
 
-SCORES = ["log_score", "log_score_best", "rmse", "rmse_log", "coverage", "seconds", "cpu_seconds"]
+SCORES = ["log_score", "log_score_best", "rmse", "rmse_log", "coverage", "check", "own", "seconds", "cpu_seconds"]
 SCATTER, POOL = 0.2, 32  # how far totals may be off; individuals of a unit while hyper-parameters are searched for
-VARIANCE = float(np.e)  # median of a log-normal prior whose maximum, which the search looks for, is then at 1
+OWN = np.round(np.geomspace(0.02, 2.0, 25), 4)  # standard deviations of what each new unit has of its own
 
 
 class Found(NamedTuple):
@@ -64,15 +66,34 @@ def log_normal(mean: np.ndarray, sd: float | np.ndarray, y: np.ndarray) -> Found
     )
 
 
-def of_counts(prediction: ag.Prediction, y: np.ndarray, factor: float | np.ndarray = 1.0) -> Found:
-    """Of predicted counts times `factor`; the density of log y is y times that of y."""
-    lower, upper = prediction.interval(0.95)
-    return Found(
-        prediction.mean * factor,
-        prediction.log_density(np.round(y / factor)) + np.log(np.maximum(y / factor, 0.5)),
-        lower * factor,
-        upper * factor,
-    )
+class Rates(NamedTuple):
+    """Log-normal counts to be expected of units: mean and standard deviation of their logarithms."""
+
+    location: np.ndarray
+    spread: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        return np.exp(self.location + self.spread**2 / 2)
+
+
+def adding_up(prediction: ag.Prediction, parent: np.ndarray, known: np.ndarray) -> Rates:
+    """Predicted responses, scaled so that the means of the units of each parent add up to its known count."""
+    law = prediction.marginals
+    factor = known / np.bincount(parent, prediction.mean, minlength=len(known))
+    return Rates(law.location + np.log(factor)[parent], law.spread)
+
+
+def counted(rates: Rates, own: float, y: np.ndarray) -> Found:
+    """New counts: Poisson, each of a rate e^v times the expected one, v ~ N(-own²/2, own²); and how likely y is."""
+    law = observed(log_normal_law(rates.location - own**2 / 2, rates.spread**2 + own**2), "poisson")
+    return Found(rates.mean, law.log_prob(y), law.quantile(0.025), law.quantile(0.975))
+
+
+def likeliest_own(rates: Rates, y: np.ndarray) -> tuple[float, float]:
+    """The standard deviation under which y is likeliest, and the mean log score with it."""
+    score = [counted(rates, own, y).log_density.mean() for own in OWN]
+    return float(OWN[np.argmax(score)]), float(np.max(score))
 
 
 @contextmanager
@@ -93,18 +114,16 @@ def merged(columns: np.ndarray, weight: np.ndarray, key: np.ndarray) -> tuple[np
     return means, total, first
 
 
-def ours(
-    covariates: list[str], X: np.ndarray, below: float, inducing: int, variance: float = VARIANCE
-) -> tuple[ag.GP, ag.SVI]:
+def ours(covariates: list[str], X: np.ndarray, below: float, inducing: int) -> tuple[ag.GP, ag.SVI]:
     """log rate = lines in the covariates + a Matérn field of the two last columns of X; and the scheme that fits it.
 
-    `below` is a distance that the range of the field is unlikely to stay below, `variance` the median of the prior of
-    its variance. Inducing points lie on a regular grid over the places.
+    The priors are those of the default model of a map: `below` is a distance that the range of the field is unlikely to
+    stay below, its variance is log-normal about 1. Inducing points lie on a regular grid over the places.
     """
     c = len(covariates)
     field = ag.Matern32(
         ag.param(1.2 * below, prior=ag.RangePrior(below=below)),
-        ag.param(1.0, prior=ag.LogNormal(variance, 1.0)),
+        ag.param(1.0, prior=ag.LogNormal(1.0, 1.0)),
         active_dims=[c, c + 1],
     )
     mean = ag.LinearEffects(list(range(c)), names=covariates) if c else ag.Constant()
