@@ -221,6 +221,11 @@ def test_a_written_geotiff_is_read_back(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["m.tif"]
 
 
+def test_a_band_may_be_called_like_an_axis(tmp_path):
+    write_geotiff(tmp_path / "m.tif", maps.grid(), [0], [0.5], description="x")
+    assert open_raster(tmp_path / "m.tif").values[0, 0] == 0.5
+
+
 def test_a_grid_is_saved_and_loaded(tmp_path):
     ag.archive.write(tmp_path / "grid.agz", maps.grid())
     assert ag.load(tmp_path / "grid.agz") == maps.grid()

@@ -14,6 +14,7 @@ import numpy as np
 from aggregauss.archive import load, storable, write
 from aggregauss.inference.posterior import Posterior
 from aggregauss.io.folder import whole_folder
+from aggregauss.io.geopackage import write_geopackage
 from aggregauss.io.geotiff import write_geotiff
 from aggregauss.io.grid import Grid
 from aggregauss.io.pixel_record import Pixels
@@ -75,6 +76,7 @@ def save(
 ) -> Path:
     """Writes everything to a new folder, and returns it."""
     with whole_folder(folder, overwrite) as target:
+        found.record.shown = {"title": title, "threshold": threshold}
         with found.record.timed("predict"):
             known, table = found.surface(threshold), found.table()
         with found.record.timed("write"):
@@ -134,7 +136,7 @@ def _regions(folder: Path, stored: StoredMap) -> Any:
     if not (folder / REGIONS).is_file():
         return table
     shapes = gpd.read_file(folder / REGIONS)
-    return gpd.GeoDataFrame(table, geometry=shapes.geometry.to_numpy(), crs=shapes.crs)
+    return gpd.GeoDataFrame(table, geometry=shapes.geometry.to_numpy(), crs=stored.crs)
 
 
 def _record(folder: Path) -> RunRecord:
@@ -156,6 +158,6 @@ def _write_tables(target: Path, found: Disaggregation, table: "pd.DataFrame", va
     regions = found.pixels.regions
     if isinstance(regions, gpd.GeoDataFrame):
         shapes = gpd.GeoDataFrame(table, geometry=regions.geometry.to_numpy(), crs=regions.crs)
-        shapes.to_file(target / REGIONS, layer="regions", driver="GPKG")
+        write_geopackage(shapes, target / REGIONS, "regions")
     if validation is not None:
         validation.table.to_csv(target / "validation.csv", index=False, float_format="%.8g")
