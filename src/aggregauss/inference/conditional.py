@@ -33,7 +33,7 @@ from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.support import Support
 
 Rule = Callable[[Any, Inducing, Prepared, Group], tuple[Array, Array]]
-BLOCK = 1 << 22  # entries of k(s, T) held at once
+BLOCK = 1 << 20  # entries of k(s, T) held at once; several matrices of this size are
 ATOMS = 1 << 18  # atoms of supports that are predicted together
 PROBES = 128  # individuals of a bag whose covariances stand for all
 
@@ -61,13 +61,18 @@ def latent_moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance in blocks; each is filled up to a power of two, so that few shapes are compiled."""
     means, variances = [], []
-    for index in _blocks(support, max(16, BLOCK // max(1, len(state.alpha)))):
+    for index in _blocks(support, _rows(len(state.alpha))):
         size = 1 << max(4, (len(index) - 1).bit_length())
         block = support[np.concatenate([index, np.full(size - len(index), index[-1])])]
         mean, variance = _condition(model, train, state, layout(block), moments(block))
         means.append(np.asarray(mean)[: len(index)])
         variances.append(np.asarray(variance)[: len(index)])
     return np.concatenate(means), np.concatenate(variances)
+
+
+def _rows(entries: int) -> int:
+    """How many supports are predicted together, a power of two."""
+    return max(16, 1 << max(1, BLOCK // max(1, entries)).bit_length() - 1)
 
 
 def _blocks(support: Support, rows: int) -> Iterator[np.ndarray]:
@@ -84,7 +89,7 @@ def several_moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means and covariances, shapes (n, P) and (n, P, P), of the same supports in several channels."""
     means, covariances = [], []
-    for index in _blocks(channels[0], max(16, BLOCK // max(1, len(channels) * len(state.alpha)))):
+    for index in _blocks(channels[0], _rows(len(channels) * len(state.alpha))):
         size = 1 << max(4, (len(index) - 1).bit_length())
         filled = np.concatenate([index, np.full(size - len(index), index[-1])])
         own = [(layout(block), moments(block)) for block in (support[filled] for support in channels)]
