@@ -12,7 +12,7 @@ fill("facts", facts(DATA.facts));
 fill("warnings", DATA.warnings.length ? [h("h2", {}, DATA.warnings.length > 1 ? "Warnings" : "Warning"), items(DATA.warnings)] : null);
 fill("map", MAPS.nodes);
 fill("fit", sideBySide(makeScatter(REGIONS, MAPS.show), makeCalibration(DATA.calibration)));
-fill("effects", makeEffects(DATA.effects));
+fill("effects", makeEffects(DATA.effects, DATA.layers[0]?.unit));
 fill("regions", REGIONS.length ? makeRegionTable(DATA.table, REGIONS, DATA.layers[0]?.unit, MAPS.show) : null);
 fill("validation", DATA.validation && plainTable(DATA.validation));
 fill("model", sideBySide(makeTrace(DATA.trace), makeParameters(DATA.parameters)));
