@@ -4,7 +4,7 @@ import io
 import os
 from typing import TYPE_CHECKING
 
-from aggregauss.io.folder import whole_file
+from aggregauss.files import whole_file
 from aggregauss.io.projection import crs_text, written_crs
 
 if TYPE_CHECKING:

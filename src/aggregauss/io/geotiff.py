@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from aggregauss.io.folder import whole_file
+from aggregauss.files import whole_file
 from aggregauss.io.grid import Grid
 from aggregauss.io.projection import written_crs
 

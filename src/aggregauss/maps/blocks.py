@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from aggregauss.checks import whole_number
+from aggregauss.files import whole_file
 from aggregauss.io.align import align, class_fractions
 from aggregauss.io.covariates import by_name, with_rim
-from aggregauss.io.folder import whole_file
 from aggregauss.io.gaps import REACH, filled
 from aggregauss.io.geotiff import profile, small_cache
 from aggregauss.io.grid import Grid, grid_of

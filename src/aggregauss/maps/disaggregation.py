@@ -128,12 +128,20 @@ class Disaggregation:
 
         return save(self, folder, threshold=threshold, validation=validation, title=title, overwrite=overwrite)
 
-    def report(self, path: str | Path, *, threshold: float | None = None, title: str | None = None) -> Path:
-        """The page alone."""
+    def report(
+        self,
+        path: str | Path,
+        *,
+        threshold: float | None = None,
+        title: str | None = None,
+        validation: "Validation | None" = None,
+    ) -> Path:
+        """The page alone; title and threshold are by default those it was saved with."""
         from aggregauss.maps.reporting import report_data
         from aggregauss.report.page import write_page
 
-        write_page(report_data(self, self.surface(threshold), self.table(), None, title), path)
+        known = self.surface(self.record.shown.get("threshold") if threshold is None else threshold)
+        write_page(report_data(self, known, self.table(), validation, title), path)
         return Path(path)
 
     def words(self) -> dict[str, Any]:

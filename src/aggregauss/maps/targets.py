@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aggregauss.files import whole_folder
 from aggregauss.inference.posterior import Posterior
-from aggregauss.io.folder import whole_folder
 from aggregauss.io.geopackage import write_geopackage
 from aggregauss.io.regions import read_shapes
 from aggregauss.maps.disaggregation import Disaggregation
