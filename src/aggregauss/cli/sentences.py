@@ -26,6 +26,8 @@ def one_sentence(after: str = "") -> Iterator[None]:
     try:
         with warnings.catch_warnings(), _stoppable():
             warnings.simplefilter("ignore")
+            warnings.filterwarnings("always", message="predict:")  # what was done to the user's polygons
+            warnings.showwarning = lambda message, *_: typer.echo(f"aggregauss: {message}", err=True)
             yield
     except WRONG as problem:
         typer.echo(f"aggregauss: {_words(problem)}", err=True)
