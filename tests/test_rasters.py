@@ -6,6 +6,7 @@ import numpy as np
 import pyproj
 import pytest
 import rasterio
+import rasterio.shutil
 import rasterio.warp
 
 import aggregauss as ag
@@ -165,7 +166,7 @@ def test_the_grid_is_that_of_the_finest_raster_around_the_regions():
     assert 15_000 < lone.size < 25_000
 
 
-@pytest.mark.parametrize("suffix", ["tif", "nc", "zarr"])
+@pytest.mark.parametrize("suffix", ["tif", "cog.tif", "nc", "zarr"])
 def test_the_same_raster_from_any_format(suffix, tmp_path):
     where = maps.grid((6, 8), 0.5, (42.0, -10.0), maps.DEGREES)
     values = RNG.normal(size=where.shape)
@@ -174,6 +175,9 @@ def test_the_same_raster_from_any_format(suffix, tmp_path):
     path = tmp_path / f"rain.{suffix}"
     if suffix == "tif":
         maps.write(array, path)
+    elif suffix == "cog.tif":
+        maps.write(array, tmp_path / "plain.tif")
+        rasterio.shutil.copy(tmp_path / "plain.tif", path, driver="COG")
     elif suffix == "nc":
         array.to_netcdf(path)
     else:

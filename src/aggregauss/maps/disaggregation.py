@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from aggregauss.maps.validate import Validation
 
+USUAL = 0.95
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Disaggregation:
@@ -72,13 +74,16 @@ class Disaggregation:
             return benchmarked_surface(self._draws, limit)
         return surface(self.posterior, self.pixels.points(), limit)
 
-    def table(self, level: float = 0.95) -> "pd.DataFrame":
+    def table(self, level: float = USUAL) -> "pd.DataFrame":
         """One row for each region: what was reported, and what the pixels of the region add up to.
 
         `fitted` is the expected number, `lower` and `upper` hold a newly reported one with probability `level`,
         `rate` is the reported number over the population. Where the model has effects of regions, which a map leaves
         out, `with_own_effect` is the expected number with the region's own in.
         """
+        return self._usual_table.copy() if level == USUAL else self._table(level)
+
+    def _table(self, level: float) -> "pd.DataFrame":
         import pandas as pd
 
         regions = self.pixels.regions
@@ -160,6 +165,10 @@ class Disaggregation:
             "warnings": list(self.warnings),
             "notes": list(self.pixels.notes),
         }
+
+    @functools.cached_property
+    def _usual_table(self) -> "pd.DataFrame":
+        return self._table(USUAL)
 
     @functools.cached_property
     def _own(self) -> Pieces:

@@ -139,7 +139,7 @@ def _trace(found: Disaggregation) -> np.ndarray:
 def _parameters(found: Disaggregation) -> "pd.DataFrame":
     """Values and intervals; a lengthscale of a map is in kilometres."""
     known = found.posterior.summary()
-    known["prior"] = known["prior"].where(known["learned"], "fixed")
+    known["prior"] = known["prior"].where(known["learned"].astype(bool), "fixed")
     length = {} if found.pixels.grid is None else {"kernel.lengthscale": "kernel.lengthscale, km"}
     return known.drop(columns="learned").rename(index=length).reset_index(names="parameter")
 
