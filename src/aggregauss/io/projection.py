@@ -46,6 +46,8 @@ def crosses_antimeridian(longitude: np.ndarray) -> bool:
     >>> crosses_antimeridian(np.array([177.0, 180.0, -180.0, -178.5])), crosses_antimeridian(np.array([-170.0, 30.0]))
     (True, False)
     """
+    if not np.all(np.abs(longitude) <= 360):  # no degrees, whatever the file says
+        return False
     return bool(longitude.max() > 180 or (np.ptp(longitude) > 180 and 0 < np.ptp(longitude % 360) < 180))
 
 
