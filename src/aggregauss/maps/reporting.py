@@ -65,6 +65,7 @@ def report_data(
         notes=found.pixels.notes,
         validation=None if validation is None else _scores(validation, per, unit),
         record={**found.record.words(), "settings": found.settings.words(), "warnings": list(found.warnings)},
+        unit=unit,
     )
 
 
