@@ -6,6 +6,7 @@ import resource
 import signal
 from pathlib import Path
 
+import geopandas as gpd
 import jaxtyping
 import numpy as np
 import pandas as pd
@@ -102,6 +103,9 @@ FAR = maps.raster(np.zeros(16), maps.grid((4, 4), 1000.0, (800_000.0, 8_000_000.
 WEST_EMPTY = np.where(np.arange(16) % 4 < 2, 0.0, 5.0)
 OUTSIDE = pd.concat([REGIONS, REGIONS.iloc[[0]].assign(name="atoll", geometry=[shapely.box(0, 0, 1, 1)])])
 
+DEGREES = maps.raster(np.zeros(16), maps.grid((4, 4), 0.5, (44.0, -17.0), maps.DEGREES), "rain")
+SWAPPED = gpd.GeoDataFrame({"cases": [1]}, geometry=[shapely.box(-18.5, 44.5, -17.5, 45.5)], crs=4326)
+
 CASES = {
     "no such file": (lambda: _regions("none.gpkg"), FileNotFoundError, ["there is no file none.gpkg"]),
     "unknown extension": (lambda: _regions(_file("regions.docx")), ValueError, ['extension ".docx"', ".gpkg"]),
@@ -144,6 +148,8 @@ CASES = {
     "many variables": (lambda: open_raster(RAIN.to_dataset().assign(sun=RAIN)), ValueError, ['2 layers ("rain", "sun")', '#sun"']),
     "no such variable": (lambda: open_raster(RAIN.to_dataset(), variable="ran"), ValueError, ['no layer "ran"', 'Did you mean "rain"?']),
     "elsewhere": (lambda: _pixels(None, {"far": FAR}), ValueError, ["far does not overlap the regions", "x 800000 to 804000", "x 500000 to 504000", "EPSG:32738"]),
+    "swapped": (lambda: _pixels(None, {"rain": DEGREES}, SWAPPED), ValueError, ["rain does not overlap", "look swapped"]),
+    "metres taken for degrees": (lambda: _pixels(None, {"rain": DEGREES}, REGIONS.set_crs(4326, allow_override=True)), ValueError, ["are no degrees", "EPSG:4326"]),
     "a region without pixels": (lambda: _pixels(None, [RAIN], OUTSIDE), ValueError, ["most often rain", '"atoll" would have no pixel left']),
     "two of one name": (lambda: _pixels(None, [RAIN, RAIN]), ValueError, ['two covariates are called "rain"', "dict"]),
     "unknown categorical": (lambda: _pixels(None, [RAIN], categorical=["soil"]), ValueError, ['"categorical" names "soil"', '"rain"']),

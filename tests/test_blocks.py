@@ -33,7 +33,7 @@ def _rasters():
 
 def heat_with_a_hole(raster):
     values = raster.values.copy()
-    values[4:9, 5:8] = np.nan
+    values[4:12, 5:14] = np.nan
     return raster.copy(data=values)
 
 
@@ -75,9 +75,30 @@ def test_the_pixels_of_the_fit_are_predicted_as_in_the_fit(tmp_path):
     x, y = pixels.grid.xy(pixels.cell).T
     column, row = np.floor((x - 42.0) * 24).astype(int), np.floor((-10.0 - y) * 24).astype(int)
     found, expected = surface.values[row, column], risk(pixels.columns)["mean"]
-    known = np.isfinite(found)
-    assert (~known).sum() == 2  # whose temperature was filled in for the fit
-    np.testing.assert_allclose(found[known], expected[known], rtol=1e-6)
+    assert any("lst: 2 pixels without a value filled in" in note for note in pixels.notes)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("block", [5, 512])
+def test_a_pixel_that_lacks_a_covariate_gets_it_from_the_nearest_and_one_that_lacks_all_stays_empty(block, tmp_path):
+    rain, heat = np.arange(144.0).reshape(12, 12), np.arange(144.0).reshape(12, 12) / 7
+    rain[5, 5] = np.nan  # one covariate: of four neighbours the northern one comes first
+    rain[9:, 9:] = heat[9:, 9:] = np.nan  # all covariates: not part of the land
+    rain[:, 0:7][0:4] = np.nan  # one covariate, too far from any value in the corner
+    where = maps.grid((12, 12))
+    rasters = {"rain": maps.raster(rain, where), "heat": maps.raster(heat, where)}
+    found = _run(tmp_path, rasters, ["rain", "heat"], None, _first_two, block=block)
+    assert found["rain"][5, 5] == rain[4, 5]
+    assert found["heat"][5, 5] == np.float32(heat[5, 5])
+    assert np.isnan(found["rain"][9:, 9:]).all()
+    assert np.isnan(found["rain"][0, :4]).all()
+    assert found["rain"][3, 0] == rain[4, 0]
+    assert found["rain"][0, 6] == rain[0, 7]
+    assert found["rain"][1, 1] == rain[4, 1]
+
+
+def _first_two(columns):
+    return {"rain": columns[:, 0], "heat": columns[:, 1]}
 
 
 def test_batches_have_one_size(tmp_path):

@@ -1,17 +1,28 @@
 """The command line, as a user types it."""
 
+import hashlib
+import io
 import json
+import resource
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import rasterio
+from rich.console import Console
 from typer.testing import CliRunner
 
 import aggregauss as ag
 import country
 from aggregauss.cli.app import app
+from aggregauss.cli.options import named
+from aggregauss.cli.tables import as_table
+from aggregauss.maps.record import run_record
 
 RUN = CliRunner()
 
@@ -76,6 +87,155 @@ def test_report_and_info(results, tmp_path):
     assert json.loads(RUN.invoke(app, ["info", str(out), "--json"]).stdout)["settings"]["model"] == "default"
 
 
+def test_info_tells_model_data_versions_and_times(results):
+    told = " ".join(RUN.invoke(app, ["info", str(results[0])]).output.split())
+    record = json.loads((results[0] / "run.json").read_text())
+    digest = hashlib.sha256(Path(record["files"]["covariate rain"]["path"]).read_bytes()).hexdigest()
+    assert record["files"]["covariate rain"]["sha256"] == digest
+    for words in (
+        "model: default",
+        "rain.tif " + digest[:12],
+        f"aggregauss {record['versions']['aggregauss']}",
+        "fit ",
+        "seed: 0",
+    ):
+        assert words in told
+
+
+def test_a_page_made_again_keeps_title_threshold_and_check(results, land, tmp_path):
+    found = ag.maps.load_map(results[0])
+    table = found.table().assign(constant_rate=found.rate, log_score=-1.0)
+    for level in (50, 70, 80, 90, 95):
+        table[f"lower{level}%"], table[f"upper{level}%"] = table["lower"], table["upper"]
+    checked = ag.maps.Validation(table, "by 3 folds")
+    found.save(tmp_path / "again", title="Kept", threshold=0.0123, validation=checked)
+    done = RUN.invoke(app, ["report", str(tmp_path / "again"), "--out", str(tmp_path / "page.html"), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) == {"out": str(tmp_path / "page.html")}
+    page = (tmp_path / "page.html").read_text()
+    for words in ("Kept", "above 1.23 per 100 persons", "by 3 folds", "held out"):
+        assert words in page
+
+
+def _people(land):
+    """The pixels as a table of individuals."""
+    step, (rows, columns) = 5000.0, land["rain"].shape
+    row, column = (part.ravel() for part in np.mgrid[:rows, :columns])
+    district = [f"district {i}{j}" for i, j in zip(row // (rows // 3), column // (columns // 3))]
+    where = {"east": (500_000 + (column + 0.5) * step) / 1000, "north": (8_000_000 - (row + 0.5) * step) / 1000}
+    return pd.DataFrame({"name": district, "n": land["people"].ravel(), "rain": land["rain"].ravel(), **where})
+
+
+def test_a_table_of_individuals_makes_a_map_and_is_validated(results, land, tmp_path):
+    _people(land).to_parquet(tmp_path / "people.parquet")
+    land["districts"].drop(columns="geometry").to_csv(tmp_path / "cases.csv", index=False)
+    table = ["--individuals", str(tmp_path / "people.parquet"), "--region", "name", "--population", "n"]
+    columns = ["--covariate", "rain", "--coordinate", "east", "--coordinate", "north", "--inducing", "16"]
+    command = [str(tmp_path / "cases.csv"), "--response", "cases", *table, *columns]
+    done = RUN.invoke(app, ["disaggregate", *command, "--out", str(tmp_path / "out"), "--json"])
+    assert done.exit_code == 0, done.output
+    files = {"regions.csv", "map.agz", "run.json", "report.html"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == files
+    assert set(json.loads(done.stdout)["files"]) == {"regions", "individuals"}
+    assert "per 100 persons" in (tmp_path / "out" / "report.html").read_text()
+    mine, rasters = pd.read_csv(tmp_path / "out" / "regions.csv"), pd.read_csv(results[0] / "regions.csv")
+    np.testing.assert_allclose(mine["population"], rasters["population"], rtol=1e-5)
+    np.testing.assert_allclose(mine["fitted"], rasters["fitted"], rtol=0.02)  # distances in UTM, not in a plane nearby
+    refused = RUN.invoke(app, ["predict", str(tmp_path / "out"), f"{land['folder']}/districts.gpkg"])
+    assert refused.exit_code == 1
+    assert "has no grid to lay polygons on" in refused.output
+    checked = RUN.invoke(app, ["validate", *command, "--groups", "province", "--json"])
+    assert checked.exit_code == 0, checked.output
+    assert json.loads(checked.stdout)["how"] == "from 3 groups to 9 regions"
+
+
+def test_layers_of_a_stack_are_named_after_themselves(land, tmp_path):
+    profile = {"driver": "GTiff", "count": 2, "dtype": "float64", "height": 12, "width": 12}
+    with rasterio.open(tmp_path / "st=ack.tif", "w", crs=country.CRS, transform=land["transform"], **profile) as out:
+        out.write(np.stack([land["rain"], -land["rain"]]))
+        out.descriptions = ("rain", "sun")
+    stack = f"{tmp_path}/st=ack.tif"
+    assert named([f"{stack}#rain", f"{stack}#sun"]) == {"rain": f"{stack}#rain", "sun": f"{stack}#sun"}
+    assert named([f"wet={stack}#rain"]) == {"wet": f"{stack}#rain"}
+    record = run_record({}, named([f"{stack}#rain"]))
+    assert record.files["covariate rain"]["sha256"] == hashlib.sha256(Path(stack).read_bytes()).hexdigest()
+    with pytest.raises(ValueError, match="two covariates have the same name"):
+        named([f"{stack}#rain", "rain.tif"])
+
+
+def test_what_is_hashed_is_all_of_a_source(land, tmp_path):
+    land["districts"].to_file(tmp_path / "d.shp")
+    before = run_record({"regions": tmp_path / "d.shp"}).files["regions"]
+    land["districts"].assign(cases=1).to_file(tmp_path / "d.shp")
+    after = run_record({"regions": tmp_path / "d.shp"}).files["regions"]
+    assert before["sha256"] != after["sha256"]
+    assert int(after["files"]) >= 4
+
+
+def test_a_folder_that_does_not_exist_is_made_and_only_for_results(land, tmp_path):
+    out = tmp_path / "a" / "b" / "results"
+    wrong = RUN.invoke(app, ["disaggregate", *_inputs(land), "--resolution", "-1", "--out", str(out)])
+    assert wrong.exit_code == 1
+    assert list(tmp_path.iterdir()) == []
+    done = RUN.invoke(app, ["disaggregate", *_inputs(land), "--out", str(out), "--json"])
+    assert done.exit_code == 0, done.output
+    assert [p.name for p in out.parent.iterdir()] == ["results"]
+
+
+def test_validate_says_at_once_that_there_is_no_folder(land, tmp_path):
+    done = RUN.invoke(app, ["validate", *_inputs(land), "--out", str(tmp_path / "no" / "t.csv")])
+    assert done.exit_code == 1
+    assert "there is no folder" in done.output
+
+
+@pytest.fixture
+def _small_disk():
+    """No file may grow beyond 4 kB: writing fails as on a full disk, whoever writes."""
+    limit, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.getsignal(signal.SIGXFSZ)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, limit[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.usefixtures("_small_disk")
+@pytest.mark.parametrize("command", ["disaggregate", "predict", "report"])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(command, results, land, tmp_path):
+    out, folder = ["--out", str(tmp_path / "out")], str(results[0])
+    arguments = {
+        "disaggregate": _inputs(land),
+        "predict": [folder, f"{land['folder']}/districts.gpkg"],
+        "report": [folder],
+    }
+    done = RUN.invoke(app, [command, *arguments[command], *out])
+    assert done.exit_code == 1, done.output
+    assert "no room for" in done.output
+    assert {p.name for p in tmp_path.iterdir()} <= {".out.fit"}  # what --resume needs
+
+
+START = "from aggregauss.cli import main; main()"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 130)])
+def test_a_run_that_is_killed_leaves_its_checkpoint_and_goes_on(number, code, results, land, tmp_path):
+    out = tmp_path / "results"
+    command = ["disaggregate", *_inputs(land), "--out", str(out)]
+    running = subprocess.Popen([sys.executable, "-c", START, *command], stderr=subprocess.DEVNULL)
+    while not (tmp_path / ".results.fit").exists():
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(number)
+    assert running.wait() == code
+    assert not out.exists()
+    done = RUN.invoke(app, [*command, "--resume"])
+    assert done.exit_code == 0, done.output
+    assert not (tmp_path / ".results.fit").exists()
+    again, usual = pd.read_csv(out / "regions.csv"), pd.read_csv(results[0] / "regions.csv")
+    np.testing.assert_allclose(again["fitted"], usual["fitted"], rtol=1e-3)
+
+
 def test_validate_from_coarse_to_fine(land, tmp_path):
     options = ["--groups", "province", "--out", str(tmp_path / "held_out.csv"), "--json"]
     done = RUN.invoke(app, ["validate", *_inputs(land), *options])
@@ -132,6 +292,13 @@ def test_bad_input_is_one_sentence_and_a_code(land, tmp_path, name):
     assert sentence in done.output
     assert len(done.output.strip().splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_names_are_no_markup():
+    console = Console(file=io.StringIO(), width=80)
+    console.print(as_table(pd.DataFrame({"[b]": ["[/red] [x]"], "n": [1.5]}), "[/bold]"))
+    for text in ("[b]", "[/red] [x]", "[/bold]"):
+        assert text in console.file.getvalue()
 
 
 def test_results_are_not_overwritten_unasked(results, land):

@@ -9,6 +9,7 @@ import aggregauss
 
 PACKAGE = Path(aggregauss.__file__).parent
 LAYERS = [
+    {"files"},
     {"archive", "checks", "linalg", "marginals", "metrics", "special"},
     {"priors"},
     {"parameters"},

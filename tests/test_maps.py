@@ -5,11 +5,13 @@ import warnings
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pytest
 
 import aggregauss as ag
 import country
-from aggregauss.maps import load_map, polygon_table, predict_polygons, validate
+from aggregauss.io import open_raster
+from aggregauss.maps import load_map, polygon_table, predict_polygons, predict_rasters, validate
 from aggregauss.maps.dependence import dependence
 from aggregauss.maps.settings import Settings
 
@@ -158,6 +160,64 @@ def test_polygons_to_files(found, land, tmp_path):
     predict_polygons(found, tmp_path / "four.geojson", tmp_path / "out")
     written = gpd.read_file(tmp_path / "out" / "predicted.gpkg")
     np.testing.assert_allclose(written["mean"], found.predict().mean[:4], rtol=1e-6)
+
+
+def test_invalid_polygons_are_repaired_and_it_is_said(found, land):
+    from shapely import Polygon
+
+    west, north = land["transform"].c, land["transform"].f
+    bowtie = Polygon([(west, north), (west + 20_000, north - 20_000), (west + 20_000, north), (west, north - 20_000)])
+    shapes = gpd.GeoSeries([bowtie], index=["bow"], crs=country.CRS)
+    with pytest.warns(UserWarning, match='predict: 1 invalid outline repaired, first that of "bow"'):
+        crossed = found.predict(shapes).mean
+    np.testing.assert_allclose(crossed, found.predict(shapes.make_valid()).mean, rtol=1e-9)
+    with pytest.raises(TypeError, match='polygon "bow" is a Point'):
+        found.predict(shapes.centroid)
+
+
+def test_the_column_of_outlines_may_have_any_name(found, land, tmp_path):
+    shapes = land["districts"][["name", "geometry"]].rename_geometry("geom")
+    shapes.to_parquet(tmp_path / "shapes.parquet")
+    predict_polygons(found, tmp_path / "shapes.parquet", tmp_path / "out")
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "out" / "predicted.csv")["mean"], found.predict().mean, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_cluster_of_two_workers_predicts_the_same_rates(found, land, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    rain = {"rain": land["folder"] / "rain.tif"}
+    predict_rasters(found, rain, tmp_path / "alone")
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        predict_rasters(found, rain, tmp_path / "shared", client=client, block=5)
+    for name in ("mean", "sd", "lower", "median", "upper", "exceedance"):
+        alone, shared = (open_raster(tmp_path / who / f"{name}.tif").values for who in ("alone", "shared"))
+        np.testing.assert_allclose(shared, alone, rtol=1e-6)
+
+
+QUICK = {"inference": ag.SVI(inducing=9, tolerance=1e-1, integrate=False, max_epochs=20)}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model": "smooth"},
+        {"model": "classic"},
+        {"likelihood": "negative_binomial"},
+        {"model": "classic", "benchmark": True},
+    ],
+)
+def test_every_preset_makes_a_map_that_is_saved_and_read_again(land, tmp_path, options):
+    found = _job(land, **QUICK, **options)
+    found.save(tmp_path / "out")
+    again = load_map(tmp_path / "out")
+    assert again.settings == found.settings
+    np.testing.assert_allclose(again.table()["fitted"], found.table()["fitted"], rtol=1e-9)
+    np.testing.assert_allclose(again.predict(land["districts"]).mean, found.table()["fitted"], rtol=1e-6)
+    if options.get("benchmark"):
+        np.testing.assert_allclose(again.table()["fitted"], found.table()["observed"], rtol=1e-9)
 
 
 def test_validation_hides_every_region_once_and_knows_its_group(found, land):

@@ -6,6 +6,7 @@ import numpy as np
 import pyproj
 import pytest
 import rasterio
+import rasterio.shutil
 import rasterio.warp
 
 import aggregauss as ag
@@ -165,7 +166,7 @@ def test_the_grid_is_that_of_the_finest_raster_around_the_regions():
     assert 15_000 < lone.size < 25_000
 
 
-@pytest.mark.parametrize("suffix", ["tif", "nc", "zarr"])
+@pytest.mark.parametrize("suffix", ["tif", "cog.tif", "nc", "zarr"])
 def test_the_same_raster_from_any_format(suffix, tmp_path):
     where = maps.grid((6, 8), 0.5, (42.0, -10.0), maps.DEGREES)
     values = RNG.normal(size=where.shape)
@@ -174,6 +175,9 @@ def test_the_same_raster_from_any_format(suffix, tmp_path):
     path = tmp_path / f"rain.{suffix}"
     if suffix == "tif":
         maps.write(array, path)
+    elif suffix == "cog.tif":
+        maps.write(array, tmp_path / "plain.tif")
+        rasterio.shutil.copy(tmp_path / "plain.tif", path, driver="COG")
     elif suffix == "nc":
         array.to_netcdf(path)
     else:
@@ -219,6 +223,11 @@ def test_a_written_geotiff_is_read_back(tmp_path):
     with rasterio.open(tmp_path / "m.tif") as file:
         assert file.descriptions == ("rate",)
     assert [p.name for p in tmp_path.iterdir()] == ["m.tif"]
+
+
+def test_a_band_may_be_called_like_an_axis(tmp_path):
+    write_geotiff(tmp_path / "m.tif", maps.grid(), [0], [0.5], description="x")
+    assert open_raster(tmp_path / "m.tif").values[0, 0] == 0.5
 
 
 def test_a_grid_is_saved_and_loaded(tmp_path):

@@ -122,6 +122,15 @@ def test_the_value_at_the_pointer_is_that_of_the_pixel_and_its_region(page, row,
     assert f"{row.fitted:g} ({row.lower:g} to {row.upper:g})" in text.replace(",", "")
 
 
+def test_longitudes_beyond_180_are_western(page):
+    west, south, east, north = BOUNDS
+    nothing = {"type": "FeatureCollection", "features": []}
+    browser = page(report(bounds=(180.0, south, 180.0 + east - west, north), regions=nothing))
+    x, y = _on_screen(browser, 5, 5)
+    degrees = 180.0 - (east - west) * 5.5 / COLUMNS
+    assert float(re.search(r"([\d.]+)°W", _hover(browser, x, y))[1]) == pytest.approx(degrees, abs=0.1)
+
+
 def test_a_missing_pixel_shows_no_value(page):
     browser = page()
     assert "This pixel" not in _hover(browser, *_on_screen(browser, 0, 0))

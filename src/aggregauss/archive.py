@@ -9,14 +9,14 @@ import dataclasses
 import io
 import json
 import os
-import tempfile
 import zipfile
-from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from aggregauss.files import whole_file
 
 FORMAT, VERSION = "aggregauss", 1
 C = TypeVar("C", bound=type)
@@ -32,22 +32,14 @@ def storable(cls: C) -> C:
 
 def write(path: str | os.PathLike, value: Any) -> None:
     """Write `value` to `path`; an existing file is replaced only when the new one is complete."""
-    target = Path(path)
     arrays: dict[str, np.ndarray] = {}
     manifest = {"format": FORMAT, "version": VERSION, "object": _encode(value, arrays)}
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("manifest.json", json.dumps(manifest))
-            for name, array in arrays.items():
-                buffer = io.BytesIO()
-                np.lib.format.write_array(buffer, array, allow_pickle=False)
-                archive.writestr(f"{name}.npy", buffer.getvalue())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as made, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", json.dumps(manifest))
+        for name, array in arrays.items():
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, array, allow_pickle=False)
+            archive.writestr(f"{name}.npy", buffer.getvalue())
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -76,12 +68,6 @@ def load(path: str | os.PathLike) -> Any:
         raise ValueError(
             f"load: {path} is not a complete aggregauss file ({problem}). Save the posterior again."
         ) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:

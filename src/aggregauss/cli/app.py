@@ -8,6 +8,7 @@ import typer
 from aggregauss import __version__
 from aggregauss.cli import demo as demo_command
 from aggregauss.cli import maps
+from aggregauss.cli.sentences import one_sentence, refuse_existing
 
 app = typer.Typer(
     add_completion=False,
@@ -52,6 +53,6 @@ def demo(
 
     Try: aggregauss demo --out madagascar
     """
-    with maps.one_sentence():
-        maps.refuse_existing(out, overwrite)
+    with one_sentence():
+        refuse_existing(out, overwrite)
         demo_command.run(out, overwrite)

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 
 import aggregauss as ag
 from aggregauss.cli.tables import as_table
@@ -28,7 +29,8 @@ def run(out: Path, overwrite: bool) -> None:
     found = fit_pixels(pixels, settings, record)
     found.save(out, validation=checked, title=TITLE, overwrite=overwrite)
     console.print(as_table(found.table().head(8), "First districts"))
+    page = escape(str(out / "report.html"))
     console.print(
-        f"Done in {time.perf_counter() - began:.0f} s. Open [bold]{out / 'report.html'}[/] in a browser; rasters and "
-        f"tables are beside it. The data are by the Malaria Atlas Project (CC BY) and Nandi et al. (2023)."
+        f"Done in {time.perf_counter() - began:.0f} s. Open [bold]{page}[/] in a browser; rasters and tables are "
+        "beside it. The data are by the Malaria Atlas Project (CC BY) and Nandi et al. (2023)."
     )

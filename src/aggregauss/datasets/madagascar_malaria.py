@@ -31,9 +31,10 @@ class MapFiles:
 
 
 def madagascar() -> MapFiles:
-    """Expected malaria cases in a year in the 109 districts of Madagascar, and rasters of 1/24 degree (CC BY 4.0).
+    """Expected malaria cases in a year in the 109 districts of Madagascar, and rasters of 1/24 degree.
 
-    The counts are not whole numbers; `population` is in persons per pixel; the covariates are standardised.
+    The counts are not whole numbers; `population` is in persons per pixel; the covariates are standardised. By the
+    Malaria Atlas Project (CC BY) and Nandi et al. (2023); what is known of the licence is in the file `attribution`.
 
     >>> files = madagascar()
     >>> sorted(files.covariates), files.districts.name

@@ -1,8 +1,8 @@
 """Data from files and results to files; needs the extras `geo` (rasters, regions) and `scale` (Parquet)."""
 
+from aggregauss.files import whole_file, whole_folder
 from aggregauss.io.align import align, class_fractions
 from aggregauss.io.coverage import coverage
-from aggregauss.io.folder import whole_file, whole_folder
 from aggregauss.io.geotiff import write_geotiff
 from aggregauss.io.grid import Grid, common_grid, grid_of
 from aggregauss.io.individuals import read_individuals

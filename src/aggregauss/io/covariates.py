@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aggregauss.io.align import align, bands, class_fractions
+from aggregauss.io.gaps import REACH, filled
 from aggregauss.io.grid import Grid, grid_of
 from aggregauss.io.hygiene import looks_categorical
 from aggregauss.io.projection import same_crs
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 WHO = "read_pixels"
-REACH = 3.0  # pixels over which a missing value is filled in
 MOST_CLASSES = 60
 
 
@@ -27,7 +27,7 @@ def by_name(sources: Any) -> dict[str, Any]:
     if isinstance(sources, dict):
         return dict(sources)
     given = [sources] if isinstance(sources, str | Path) or hasattr(sources, "dims") else list(sources)
-    names = [_short(source) for source in given]
+    names = [short_name(source) for source in given]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f'{WHO}: two covariates are called "{twice}". Give a dict of names and sources.')
@@ -51,14 +51,21 @@ def read_covariates(
     return stacked, tuple(columns)
 
 
-def _short(source: Any) -> str:
+def with_rim(grid: Grid) -> Grid:
+    """The grid and around it the pixels from which gaps along its edge are filled in."""
+    rows, columns = grid.shape
+    return grid.window(-REACH, -REACH, (rows + 2 * REACH, columns + 2 * REACH))
+
+
+def short_name(source: Any) -> str:
+    """What a covariate is called that nobody named: its layer, its file, or its array."""
     name = raster_name(source)
     return str(source).partition("#")[2] or Path(name).stem if isinstance(source, str | Path) else name
 
 
 def _measured(name: str, raster: "xr.DataArray", grid: Grid, cells: np.ndarray, notes: list[str]) -> np.ndarray:
     ratio = pixel_ratio(grid_of(raster), grid)
-    values = align(raster, grid, "intensive", ratio)
+    values = align(raster, with_rim(grid), "intensive", ratio)
     if np.abs(ratio - 1).max() > 1e-6 or not same_crs(grid_of(raster).crs, grid.crs):
         how = "interpolated between the centres of" if ratio.max() > 1 + 1e-6 else "averaged over"
         whose = "its own pixels" if ratio.max() > 1 + 1e-6 else "the pixels of the grid"
@@ -79,7 +86,7 @@ def _classes(
         raise ValueError(
             f'{WHO}: "{name}" has {len(levels)} different values, too many for classes. Leave it out of "categorical".'
         )
-    parts = class_fractions(raster, grid, levels.tolist())
+    parts = class_fractions(raster, with_rim(grid), levels.tolist(), pixel_ratio(grid_of(raster), grid))
     known = [_filled(name, part, cells, notes if k == 0 else []) for k, part in enumerate(parts)]
     common = int(np.argmax([np.nansum(part) for part in known]))
     notes.append(
@@ -89,18 +96,12 @@ def _classes(
 
 
 def _filled(name: str, values: np.ndarray, cells: np.ndarray, notes: list[str]) -> np.ndarray:
-    """Values of cells; where one is missing, that of the nearest pixel within reach."""
-    at = values.ravel()[cells]
-    missing = np.isnan(at)
-    if not missing.any() or np.isnan(values).all():
-        return at
-    from scipy.ndimage import distance_transform_edt
-
-    found: Any = distance_transform_edt(np.isnan(values), return_indices=True)
-    distance, nearest = found
-    near = missing & (distance.ravel()[cells] <= REACH)
-    source = tuple(index.ravel()[cells[near]] for index in nearest)
-    at[near] = values[source]
-    if near.any():
-        notes.append(f"{name}: {several(int(near.sum()), 'pixel')} without a value filled in from the nearest one.")
-    return at
+    """Values of cells from those of its grid with a rim, small gaps filled in."""
+    rows, columns = values.shape
+    wanted = np.zeros((rows - 2 * REACH, columns - 2 * REACH), bool)
+    wanted.ravel()[cells] = True
+    whole = filled(values, np.pad(wanted, REACH))
+    gained = int(np.isnan(values).sum() - np.isnan(whole).sum())
+    if gained:
+        notes.append(f"{name}: {several(gained, 'pixel')} without a value filled in from the nearest one.")
+    return whole[REACH:-REACH, REACH:-REACH].ravel()[cells]

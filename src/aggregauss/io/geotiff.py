@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from aggregauss.io.folder import whole_file
+from aggregauss.files import whole_file
 from aggregauss.io.grid import Grid
+from aggregauss.io.projection import written_crs
 
 CACHE = 1 << 26  # bytes
 PROFILE = {
@@ -57,5 +58,10 @@ def profile(grid: Grid) -> dict[str, Any]:
     import rasterio
 
     rows, columns = grid.shape
-    place = {"crs": grid.crs, "transform": rasterio.Affine(*grid.transform), "width": columns, "height": rows}
+    place = {
+        "crs": written_crs(grid.crs),
+        "transform": rasterio.Affine(*grid.transform),
+        "width": columns,
+        "height": rows,
+    }
     return PROFILE | place

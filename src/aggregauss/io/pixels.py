@@ -17,8 +17,17 @@ from aggregauss.io.grid import Grid, common_grid, grid_of
 from aggregauss.io.hygiene import declared, lone_regions, population_notes
 from aggregauss.io.individuals import read_individuals
 from aggregauss.io.pixel_record import Pixels, kept_pixels, kept_regions, positions
-from aggregauss.io.projection import crs_text, move_bounds, same_crs, short_name
-from aggregauss.io.rasters import open_raster, raster_name
+from aggregauss.io.projection import (
+    PACIFIC,
+    crosses_antimeridian,
+    crs_text,
+    is_geographic,
+    is_pacific,
+    move_bounds,
+    same_crs,
+    short_name,
+)
+from aggregauss.io.rasters import across_antimeridian, open_raster, raster_name
 from aggregauss.io.redistribute import pixel_ratio
 from aggregauss.io.words import extent, listed, several
 
@@ -54,7 +63,7 @@ def read_pixels(
     >>> read_pixels(regions, files.population, files.covariates, notes=[])
     Pixels(28,877 pixels in 109 regions: elevation, evi, lst)
     """
-    sources = by_name(covariates)
+    regions, sources = _in_one_piece(regions, notes), by_name(covariates)
     rasters = {name: _opened(name, source, regions, notes) for name, source in sources.items()}
     people = None if population is None else _opened(raster_name(population), population, regions, notes)
     grid = common_grid([*rasters.values(), *([] if people is None else [people])], regions, resolution)
@@ -76,16 +85,39 @@ def read_pixels(
     return dataclasses.replace(pixels, notes=tuple(notes))
 
 
+def _in_one_piece(regions: "gpd.GeoDataFrame", notes: list[str]) -> "gpd.GeoDataFrame":
+    """Regions on both sides of the antimeridian in a system in which they are neighbours."""
+    import shapely
+
+    degrees = shapely.get_coordinates(regions.geometry.to_crs("EPSG:4326").array)
+    if not crosses_antimeridian(degrees[:, 0]):
+        return regions
+    notes.append("Regions on both sides of the antimeridian: longitudes run from 0 to 360.")
+    return regions.to_crs(PACIFIC)
+
+
 def _opened(name: str, source: Any, regions: "gpd.GeoDataFrame", notes: list[str]) -> "xr.DataArray":
     raster = open_raster(source)
+    if is_pacific(crs_text(regions.crs)):
+        raster = across_antimeridian(raster)
     grid, crs = grid_of(raster), crs_text(regions.crs)
     box, other = tuple(regions.total_bounds), move_bounds(grid.bounds, grid.crs, crs)
     if box[0] >= other[2] or box[2] <= other[0] or box[1] >= other[3] or box[3] <= other[1]:
         raise ValueError(
             f"{WHO}: {name} does not overlap the regions: it covers {extent(other)}, they lie in {extent(box)} "
-            f"({short_name(crs)}). Check the reference systems of both."
+            f"({short_name(crs)}). {_why_apart(box, other, crs)}"
         )
     return declared(raster, name, notes)
+
+
+def _why_apart(box: tuple[float, ...], other: tuple[float, ...], crs: str) -> str:
+    """What may be wrong with two boxes that do not overlap."""
+    west, south, east, north = box
+    if is_geographic(crs) and max(map(abs, box)) > 360:
+        return "The regions' coordinates are no degrees: their reference system is another than the file says."
+    if is_geographic(crs) and south < other[2] and north > other[0] and west < other[3] and east > other[1]:
+        return "Longitudes and latitudes of the regions look swapped."
+    return "Check the reference systems of both."
 
 
 def _about_grid(grid: Grid, regions: "gpd.GeoDataFrame") -> list[str]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pyproj
 
 DISTORTION = 0.02  # of areas, up to which a projected system is used as it is
+PACIFIC = "+proj=longlat +datum=WGS84 +lon_wrap=180 +no_defs +type=crs"  # degrees with longitudes from 0 to 360
 
 
 def crs_text(crs: Any) -> str:
@@ -26,7 +27,28 @@ def crs_text(crs: Any) -> str:
 
 def same_crs(a: str, b: str) -> bool:
     """Whether two names mean one reference system."""
-    return a == b or _crs(a).equals(_crs(b), ignore_axis_order=True)
+    return a == b or (is_pacific(a) == is_pacific(b) and bool(_crs(a).equals(_crs(b), ignore_axis_order=True)))
+
+
+def is_pacific(crs: str) -> bool:
+    """Whether longitudes run from 0 to 360, so that places on both sides of the antimeridian are neighbours."""
+    return "lon_wrap=180" in crs
+
+
+def written_crs(crs: str) -> str:
+    """What files say: formats know no range of longitudes, and values beyond 180 speak for themselves."""
+    return "EPSG:4326" if is_pacific(crs) else crs
+
+
+def crosses_antimeridian(longitude: np.ndarray) -> bool:
+    """Whether places lie on both sides of the antimeridian and not around the whole globe, or are given beyond 180.
+
+    >>> crosses_antimeridian(np.array([177.0, 180.0, -180.0, -178.5])), crosses_antimeridian(np.array([-170.0, 30.0]))
+    (True, False)
+    """
+    if not np.all(np.abs(longitude) <= 360):  # no degrees, whatever the file says
+        return False
+    return bool(longitude.max() > 180 or (np.ptp(longitude) > 180 and 0 < np.ptp(longitude % 360) < 180))
 
 
 def is_geographic(crs: str) -> bool:
@@ -36,6 +58,8 @@ def is_geographic(crs: str) -> bool:
 
 def short_name(crs: str) -> str:
     """A reference system in a sentence."""
+    if is_pacific(crs):
+        return "degrees from 0 to 360"
     return crs if len(crs) < 20 else _crs(crs).name
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aggregauss.io.projection import PACIFIC, crs_text, is_geographic, is_pacific
 from aggregauss.io.words import listed
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _pick(opened: Any, name: str, wanted: int | str | None) -> Any:
 def _called(bands: Any, names: Sequence[Any]) -> Any:
     """A Dataset of bands under their descriptions, or under their numbers."""
     old = list(bands.data_vars)
-    told = len(set(names)) == len(old) and all(isinstance(n, str) for n in names)
+    told = len(set(names)) == len(old) and all(isinstance(n, str) and n not in bands.coords for n in names)
     return bands.rename(dict(zip(old, names if told else [str(i + 1) for i in range(len(old))])))
 
 
@@ -176,14 +177,33 @@ def _ordered(array: "xr.DataArray", name: str) -> "xr.DataArray":
     if a < 0:
         array = array.isel(x=slice(None, None, -1))
     if array.rio.crs.is_geographic and array["x"].values[-1] > 180.5:
-        array = array.assign_coords(x=(array["x"].values + 180.0) % 360.0 - 180.0).sortby("x")
+        turned = array.assign_coords(x=(array["x"].values + 180.0) % 360.0 - 180.0).sortby("x")
+        array = turned if _even(turned["x"].values) else array.rio.write_crs(PACIFIC)
     nodata = array.rio.nodata
     return array if nodata is None or np.isnan(nodata) else array.assign_attrs({NODATA: float(nodata)})
 
 
-def _check_even(values: np.ndarray, name: str, axis: str) -> None:
+def across_antimeridian(array: "xr.DataArray") -> "xr.DataArray":
+    """A raster in degrees with its longitudes from 0 to 360; others as they are."""
+    crs = crs_text(array.rio.crs)
+    if is_pacific(crs) or not is_geographic(crs):
+        return array
+    turned = array.assign_coords(x=array["x"].values % 360.0).sortby("x")
+    if not _even(turned["x"].values):
+        raise ValueError(
+            f"{WHO}: the regions lie on both sides of the antimeridian (180 degrees), but {array.name} ends before it. "
+            "Give a raster that reaches across, or bring all files to a projected reference system such as EPSG:3832."
+        )
+    return turned.rio.write_crs(PACIFIC)
+
+
+def _even(values: np.ndarray) -> bool:
     steps = np.diff(np.asarray(values, float))
-    if len(steps) and np.abs(steps - steps.mean()).max() > 1e-3 * abs(steps.mean()):
+    return not len(steps) or bool(np.abs(steps - steps.mean()).max() <= 1e-3 * abs(steps.mean()))
+
+
+def _check_even(values: np.ndarray, name: str, axis: str) -> None:
+    if not _even(values):
         raise ValueError(f'{WHO}: {name} has unequal steps along "{axis}". Interpolate it to an even grid first.')
 
 

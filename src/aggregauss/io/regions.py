@@ -83,20 +83,24 @@ def read_shapes(regions: Any, layer: str | None = None) -> "gpd.GeoDataFrame":
             f"{WHO}: {name} has no coordinate reference system. Set it with regions.set_crs(4326) where they are "
             "degrees, or supply the .prj file of a Shapefile."
         )
+    if table.geometry.name != "geometry":
+        table = table.rename_geometry("geometry")
     return table.reset_index(drop=True)
 
 
-def repaired(geometry: "gpd.GeoSeries", names: list[str], notes: list[str]) -> "gpd.GeoSeries":
+def repaired(
+    geometry: "gpd.GeoSeries", names: list[str], notes: list[str], who: str = WHO, kind: str = "region"
+) -> "gpd.GeoSeries":
     """Valid polygons; what could not be one is named, what was repaired is noted."""
     import geopandas as gpd
     import shapely
 
     for i, shape in enumerate(geometry):
         if shape is None or shape.is_empty:
-            raise ValueError(f'{WHO}: region "{names[i]}" has no geometry. Leave it out, or give its outline.')
+            raise ValueError(f'{who}: {kind} "{names[i]}" has no geometry. Leave it out, or give its outline.')
         if shape.geom_type not in ("Polygon", "MultiPolygon", "GeometryCollection"):
             raise TypeError(
-                f'{WHO}: region "{names[i]}" is a {shape.geom_type}, but regions must be polygons. Individuals '
+                f'{who}: {kind} "{names[i]}" is a {shape.geom_type}, but regions must be polygons. Individuals '
                 "that are points go into a table with a region column."
             )
     bad = ~geometry.is_valid.to_numpy()
@@ -105,7 +109,7 @@ def repaired(geometry: "gpd.GeoSeries", names: list[str], notes: list[str]) -> "
     shapes = [_polygons(shapely.make_valid(s)) if b else s for s, b in zip(geometry, bad)]
     first = int(np.argmax(bad))
     if any(s.is_empty for s in shapes):
-        raise ValueError(f'{WHO}: region "{names[first]}" has no area, even after repair. Give its outline again.')
+        raise ValueError(f'{who}: {kind} "{names[first]}" has no area, even after repair. Give its outline again.')
     reason = shapely.is_valid_reason(geometry.iloc[first]).split("[")[0].lower()
     notes.append(f'{several(int(bad.sum()), "invalid outline")} repaired, first that of "{names[first]}" ({reason}).')
     return gpd.GeoSeries(shapes, crs=geometry.crs)

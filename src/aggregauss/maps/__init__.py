@@ -3,7 +3,7 @@
 from aggregauss.maps.disaggregate import disaggregate, read_map
 from aggregauss.maps.disaggregation import Disaggregation
 from aggregauss.maps.fit import fit_pixels
-from aggregauss.maps.saving import load_map
+from aggregauss.maps.saving import load_check, load_map
 from aggregauss.maps.settings import Settings
 from aggregauss.maps.targets import polygon_table, predict_polygons, predict_rasters
 from aggregauss.maps.validate import Validation, validate
@@ -14,6 +14,7 @@ __all__ = [
     "Validation",
     "disaggregate",
     "fit_pixels",
+    "load_check",
     "load_map",
     "polygon_table",
     "predict_polygons",

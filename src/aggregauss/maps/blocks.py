@@ -1,7 +1,8 @@
 """A model's predictions over rasters of any size, block by block: memory is bounded, and blocks leave no trace.
 
-Of each block of the grid the covariates are read and aligned, the complete pixels are predicted in batches of one fixed
-size, and the results are written to their window of the GeoTIFFs. Blocks run on threads or on a Dask cluster.
+Of each block of the grid the covariates are read and aligned, small gaps filled in as they are for a fit, the complete
+pixels predicted in batches of one fixed size, and the results written to their window of the GeoTIFFs. A pixel without
+a value of any covariate is not part of the land and stays empty. Blocks run on threads or on a Dask cluster.
 """
 
 import concurrent.futures
@@ -15,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from aggregauss.checks import whole_number
+from aggregauss.files import whole_file
 from aggregauss.io.align import align, class_fractions
-from aggregauss.io.covariates import by_name
-from aggregauss.io.folder import whole_file
+from aggregauss.io.covariates import by_name, with_rim
+from aggregauss.io.gaps import REACH, filled
 from aggregauss.io.geotiff import profile, small_cache
 from aggregauss.io.grid import Grid, grid_of
 from aggregauss.io.rasters import open_raster
@@ -44,9 +46,10 @@ def predict_raster(
 
     `predict` takes columns (n, d), the covariates `names` followed by x and y in km, and returns arrays (n,) by name.
     `covariates` are rasters as for `open_raster`, by name or as a list; a column "cover=4" is the part of a pixel that
-    class 4 of the raster "cover" takes. `grid` is by default that of the finest raster; `metric` is the plane of x and
-    y, that of the grid the model was fitted on. `client` is a Dask client; without one blocks run on threads. The
-    numbers do not depend on `block`.
+    class 4 of the raster "cover" takes. A pixel that lacks some covariates, but not all, gets them from the nearest
+    pixel within three, as in a fit; where there is none it stays empty. `grid` is by default that of the finest raster;
+    `metric` is the plane of x and y, that of the grid the model was fitted on. `client` is a Dask client; without one
+    blocks run on threads. The numbers do not depend on `block`.
 
     >>> import aggregauss as ag, tempfile
     >>> def warm(columns):
@@ -87,18 +90,25 @@ class Job:
 
     def _predicted(self, row: int, column: int, rows: int, columns: int) -> dict[str, np.ndarray]:
         part = self.grid.window(row, column, (rows, columns))
-        values = [layer(part).ravel() for layer in self.layers]
-        complete = np.isfinite(np.stack(values)).all(axis=0) if values else np.ones(part.size, bool)
-        cells = np.flatnonzero(complete)
+        values = self._values(part)
+        cells = np.flatnonzero(np.isfinite(values).all(axis=0))
         if not len(cells):
             return {}
-        inputs = np.column_stack([*(v[cells] for v in values), part.km(cells, self.metric)])
+        inputs = np.column_stack([values.T[cells], part.km(cells, self.metric)])
         found: dict[str, np.ndarray] = {}
         for first in range(0, len(cells), self.batch):
             chosen = cells[first : first + self.batch]
             for name, value in self._padded(inputs[first : first + self.batch]).items():
                 found.setdefault(name, np.full(part.size, np.nan, np.float32))[chosen] = value
         return {name: value.reshape(part.shape) for name, value in found.items()}
+
+    def _values(self, part: Grid) -> np.ndarray:
+        """Covariates of the cells of a part of the grid, (columns, cells)."""
+        if not self.layers:
+            return np.zeros((0, part.size))
+        values = np.stack([layer(with_rim(part)) for layer in self.layers])
+        some = np.asarray(np.isfinite(values).any(axis=0))
+        return np.stack([filled(v, some)[REACH:-REACH, REACH:-REACH].ravel() for v in values])
 
     def _padded(self, inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Predictions for up to a batch of rows, made for a whole batch."""

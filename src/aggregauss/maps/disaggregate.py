@@ -11,7 +11,7 @@ from aggregauss.io.individuals import read_individuals
 from aggregauss.io.pixel_record import Pixels
 from aggregauss.io.pixels import read_pixels
 from aggregauss.io.regions import read_regions, read_shapes
-from aggregauss.io.tables import column
+from aggregauss.io.tables import column, read_table
 from aggregauss.maps.disaggregation import Disaggregation
 from aggregauss.maps.fit import fit_pixels
 from aggregauss.maps.record import run_record
@@ -68,28 +68,18 @@ def disaggregate(
     """
     settings = Settings(likelihood, total, model, benchmark, seed, inducing)
     sources = {"regions": regions, "population": population, "individuals": individuals}
-    record = run_record(sources, covariates if individuals is None else ())
     if individuals is not None:
-        notes: list[str] = []
-        pixels = read_individuals(
-            individuals,
-            regions,
-            response,
-            region=region or "region",
-            covariates=tuple(covariates),
-            coordinates=coordinates,
-            weights=population,
-            examined=examined,
-            counts=likelihood != "gaussian",
-            notes=notes,
-        )
-        return fit_pixels(pixels, settings, record, inference=inference, checkpoint=checkpoint, progress=progress)
+        sources.pop("population")  # the name of a column
+    record = run_record(sources, covariates if individuals is None else ())
     with record.timed("read"):
         pixels, _ = read_map(
             regions,
             response,
             population,
             covariates,
+            individuals=individuals,
+            region=region,
+            coordinates=coordinates,
             examined=examined,
             label=label,
             layer=layer,
@@ -106,6 +96,9 @@ def read_map(
     population: Any = None,
     covariates: Sequence[Any] | Mapping[str, Any] = (),
     *,
+    individuals: Any = None,
+    region: str | None = None,
+    coordinates: Sequence[str] = (),
     examined: str | None = None,
     label: str | None = None,
     layer: str | None = None,
@@ -116,6 +109,21 @@ def read_map(
 ) -> tuple[Pixels, np.ndarray | None]:
     """The pixels of a map, with notes on what was done to the files; and the column `groups` of the regions."""
     notes: list[str] = []
+    if individuals is not None:
+        table = read_table(regions, "read_individuals", "regions")
+        pixels = read_individuals(
+            individuals,
+            table,
+            response,
+            region=region or "region",
+            covariates=tuple(covariates),
+            coordinates=coordinates,
+            weights=population,
+            examined=examined,
+            counts=counts,
+            notes=notes,
+        )
+        return pixels, None if groups is None else column(table, groups, "validate", "groups").to_numpy(str)
     shapes = read_shapes(regions, layer)
     names = None if groups is None else column(shapes, groups, "validate", "groups").to_numpy(str)
     own = read_regions(shapes, response, label=label, examined=examined, counts=counts, notes=notes)

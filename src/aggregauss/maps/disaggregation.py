@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from aggregauss.maps.validate import Validation
 
+USUAL = 0.95
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Disaggregation:
@@ -72,13 +74,16 @@ class Disaggregation:
             return benchmarked_surface(self._draws, limit)
         return surface(self.posterior, self.pixels.points(), limit)
 
-    def table(self, level: float = 0.95) -> "pd.DataFrame":
+    def table(self, level: float = USUAL) -> "pd.DataFrame":
         """One row for each region: what was reported, and what the pixels of the region add up to.
 
         `fitted` is the expected number, `lower` and `upper` hold a newly reported one with probability `level`,
         `rate` is the reported number over the population. Where the model has effects of regions, which a map leaves
         out, `with_own_effect` is the expected number with the region's own in.
         """
+        return self._usual_table.copy() if level == USUAL else self._table(level)
+
+    def _table(self, level: float) -> "pd.DataFrame":
         import pandas as pd
 
         regions = self.pixels.regions
@@ -128,12 +133,20 @@ class Disaggregation:
 
         return save(self, folder, threshold=threshold, validation=validation, title=title, overwrite=overwrite)
 
-    def report(self, path: str | Path, *, threshold: float | None = None, title: str | None = None) -> Path:
-        """The page alone."""
+    def report(
+        self,
+        path: str | Path,
+        *,
+        threshold: float | None = None,
+        title: str | None = None,
+        validation: "Validation | None" = None,
+    ) -> Path:
+        """The page alone; title and threshold are by default those it was saved with."""
         from aggregauss.maps.reporting import report_data
         from aggregauss.report.page import write_page
 
-        write_page(report_data(self, self.surface(threshold), self.table(), None, title), path)
+        known = self.surface(self.record.shown.get("threshold") if threshold is None else threshold)
+        write_page(report_data(self, known, self.table(), validation, title), path)
         return Path(path)
 
     def words(self) -> dict[str, Any]:
@@ -152,6 +165,10 @@ class Disaggregation:
             "warnings": list(self.warnings),
             "notes": list(self.pixels.notes),
         }
+
+    @functools.cached_property
+    def _usual_table(self) -> "pd.DataFrame":
+        return self._table(USUAL)
 
     @functools.cached_property
     def _own(self) -> Pieces:

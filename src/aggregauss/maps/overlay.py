@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from aggregauss.checks import first_bad
+from aggregauss.checks import first_bad, warn
 from aggregauss.io.coverage import coverage
 from aggregauss.io.pixel_record import Pixels
-from aggregauss.io.regions import read_shapes
+from aggregauss.io.regions import read_shapes, repaired
 from aggregauss.supports.support import Measure, Support
 
 
@@ -47,7 +47,11 @@ def overlay(pixels: Pixels, target: Any) -> Pieces:
     if pixels.grid is None:
         raise TypeError("predict: this map was made from a table of individuals, which has no grid to lay polygons on.")
     shapes = _in_coordinates_of_the_grid(target, pixels.grid.crs)
-    owner, cell, share = coverage(pixels.grid, shapes.geometry)
+    notes: list[str] = []
+    outlines = repaired(shapes.geometry, [str(name) for name in shapes.index], notes, "predict", "polygon")
+    for note in notes:
+        warn(f"predict: {note}")
+    owner, cell, share = coverage(pixels.grid, outlines)
     number = np.full(int(np.prod(pixels.grid.shape)), -1)
     number[pixels.cell] = np.arange(len(pixels.cell))
     known = (number[cell] >= 0) & (share > 0)

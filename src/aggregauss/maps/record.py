@@ -24,6 +24,7 @@ class RunRecord:
     files: dict[str, dict[str, str]]
     versions: dict[str, str]
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    shown: dict[str, Any] = dataclasses.field(default_factory=dict)  # title and threshold of the page
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
@@ -49,15 +50,25 @@ def run_record(files: Mapping[str, Any], covariates: Sequence[Any] | Mapping[str
 def _describe(source: Any) -> dict[str, str]:
     if not isinstance(source, str | Path):
         return {"type": type(source).__name__}
-    path = Path(source)
-    return {"path": str(path), "sha256": _hash(path) if path.is_file() else "not a single file"}
+    files = _files(Path(str(source).partition("#")[0]))
+    if not files:
+        return {"path": str(source)}
+    return {"path": str(source), "sha256": _hash(files)} | ({"files": str(len(files))} if len(files) > 1 else {})
 
 
-def _hash(path: Path) -> str:
+def _files(path: Path) -> list[Path]:
+    """The files that hold a source: all of a folder (Zarr), all parts of a Shapefile."""
+    if path.suffix.lower() == ".shp" and path.is_file():
+        return sorted(part for part in path.parent.iterdir() if part.name.startswith(f"{path.stem}."))
+    return sorted(part for part in path.rglob("*") if part.is_file()) if path.is_dir() else [path] * path.is_file()
+
+
+def _hash(files: Sequence[Path]) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(CHUNK):
-            digest.update(chunk)
+    for path in files:
+        with path.open("rb") as stream:
+            while chunk := stream.read(CHUNK):
+                digest.update(chunk)
     return digest.hexdigest()
 
 

@@ -50,7 +50,7 @@ def report_data(
     ]
     bounds, geographic, outlines = _outlines(found)
     return ReportData(
-        title=title or "A map from aggregated numbers",
+        title=title or found.record.shown.get("title") or "A map from aggregated numbers",
         facts=_facts(found),
         layers=_layers(found, known, per, unit),
         bounds=bounds,
@@ -59,12 +59,13 @@ def report_data(
         table=scaled,
         calibration=_calibration(found, validation),
         effects=tuple(effects),
-        trace=np.array(found.posterior.runs[-1].path if found.posterior.runs else ()),
-        parameters=found.posterior.summary().reset_index(names="parameter"),
+        trace=_trace(found),
+        parameters=_parameters(found),
         warnings=found.warnings,
         notes=found.pixels.notes,
-        validation=None if validation is None else validation.scores.reset_index(names="method"),
+        validation=None if validation is None else _scores(validation, per, unit),
         record={**found.record.words(), "settings": found.settings.words(), "warnings": list(found.warnings)},
+        unit=unit,
     )
 
 
@@ -76,8 +77,13 @@ def _unit(found: Disaggregation) -> tuple[float, str]:
         return 1.0, ""
     power = max(0, math.ceil(-math.log10(found.rate)))
     per = 10.0**power
-    people = "persons" if "population" in found.record.files else "km²"
+    people = "persons" if _peopled(found) else "km²"
     return per, f"per {per:,.0f} {people}" if power else f"per {people.removesuffix('s')}"
+
+
+def _peopled(found: Disaggregation) -> bool:
+    """Whether pixels weigh their people, and not their area."""
+    return "population" in found.record.files or found.pixels.grid is None
 
 
 def _facts(found: Disaggregation) -> tuple[tuple[str, str], ...]:
@@ -109,12 +115,13 @@ def _layers(found: Disaggregation, known: Surface, per: float, unit: str) -> tup
     limit = f"{known.threshold * per:.3g} {unit}"
     about = f"The probability that the rate exceeds {limit}."
     image = _image(grid, found.pixels.cell, known.exceedance)
-    people = _image(grid, found.pixels.cell, found.pixels.population)
-    what = "persons in the pixel" if "population" in found.record.files else "km² of the pixel"
+    weight = found.pixels.population
+    people = _image(grid, found.pixels.cell, np.where(weight > 0, weight, np.nan))
+    what = "persons in the pixel" if _peopled(found) else "km² of the pixel"
     return (
         *layers,
         Layer(f"above {limit}", image, "", "probability", about),
-        Layer("population", people, what, "log", "The weight of each pixel in its region."),
+        Layer("population", people, what, "log", "The weight of each pixel in its region; empty where nobody lives."),
     )
 
 
@@ -122,6 +129,26 @@ def _image(grid: Grid, cell: np.ndarray, values: np.ndarray) -> np.ndarray:
     image = np.full(int(np.prod(grid.shape)), np.nan)
     image[cell] = values
     return image.reshape(grid.shape)
+
+
+def _trace(found: Disaggregation) -> np.ndarray:
+    """The best objective so far; the last one of a run, with all individuals, is not to be compared with the others."""
+    path = found.posterior.runs[-1].path if found.posterior.runs else ()
+    return np.maximum.accumulate(np.array(path[:-1], float)) if len(path) > 1 else np.array(path, float)
+
+
+def _parameters(found: Disaggregation) -> "pd.DataFrame":
+    """Values and intervals; a lengthscale of a map is in kilometres."""
+    known = found.posterior.summary()
+    known["prior"] = known["prior"].where(known["learned"].astype(bool), "fixed")
+    length = {} if found.pixels.grid is None else {"kernel.lengthscale": "kernel.lengthscale, km"}
+    return known.drop(columns="learned").rename(index=length).reset_index(names="parameter")
+
+
+def _scores(validation: Validation, per: float, unit: str) -> "pd.DataFrame":
+    """Scores of the check in the unit of the page, and how it was done."""
+    scores = validation.scores.rename(columns={"RMSE of rates": f"RMSE of rates {unit}".rstrip()})
+    return scores.mul([per, *[1.0] * (scores.shape[1] - 1)], axis=1).reset_index(names=validation.how)
 
 
 def _outlines(found: Disaggregation) -> tuple[tuple[float, float, float, float], bool, dict]:

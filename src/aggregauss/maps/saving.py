@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aggregauss.archive import load, storable, write
+from aggregauss.files import whole_folder
 from aggregauss.inference.posterior import Posterior
-from aggregauss.io.folder import whole_folder
+from aggregauss.io.geopackage import write_geopackage
 from aggregauss.io.geotiff import write_geotiff
 from aggregauss.io.grid import Grid
 from aggregauss.io.pixel_record import Pixels
@@ -28,7 +29,7 @@ from aggregauss.report.page import write_page
 if TYPE_CHECKING:
     import pandas as pd
 
-MAP, REGIONS, RECORD, PAGE = "map.agz", "regions.gpkg", "run.json", "report.html"
+MAP, REGIONS, RECORD, PAGE, CHECK = "map.agz", "regions.gpkg", "run.json", "report.html", "validation.csv"
 ABOUT = {
     "mean": "expected rate",
     "sd": "standard deviation of the rate",
@@ -75,6 +76,8 @@ def save(
 ) -> Path:
     """Writes everything to a new folder, and returns it."""
     with whole_folder(folder, overwrite) as target:
+        checked = None if validation is None else validation.how
+        found.record.shown = {"title": title, "threshold": threshold, "validation": checked}
         with found.record.timed("predict"):
             known, table = found.surface(threshold), found.table()
         with found.record.timed("write"):
@@ -102,6 +105,16 @@ def load_map(folder: str | Path) -> Disaggregation:
     own = {f.name: getattr(stored, f.name) for f in dataclasses.fields(Pixels) if hasattr(stored, f.name)}
     pixels = Pixels(**own, grid=grid, regions=_regions(folder, stored))
     return Disaggregation(pixels, stored.posterior, stored.settings, _record(folder), tuple(stored.warnings))
+
+
+def load_check(folder: str | Path, found: Disaggregation) -> Validation | None:
+    """The validation that a map was saved with, if it was."""
+    import pandas as pd
+
+    path = Path(folder) / CHECK
+    if not path.is_file():
+        return None
+    return Validation(pd.read_csv(path, dtype={"label": str}), str(found.record.shown.get("validation")))
 
 
 def _stored(found: Disaggregation) -> StoredMap:
@@ -134,7 +147,7 @@ def _regions(folder: Path, stored: StoredMap) -> Any:
     if not (folder / REGIONS).is_file():
         return table
     shapes = gpd.read_file(folder / REGIONS)
-    return gpd.GeoDataFrame(table, geometry=shapes.geometry.to_numpy(), crs=shapes.crs)
+    return gpd.GeoDataFrame(table, geometry=shapes.geometry.to_numpy(), crs=stored.crs)
 
 
 def _record(folder: Path) -> RunRecord:
@@ -156,6 +169,6 @@ def _write_tables(target: Path, found: Disaggregation, table: "pd.DataFrame", va
     regions = found.pixels.regions
     if isinstance(regions, gpd.GeoDataFrame):
         shapes = gpd.GeoDataFrame(table, geometry=regions.geometry.to_numpy(), crs=regions.crs)
-        shapes.to_file(target / REGIONS, layer="regions", driver="GPKG")
+        write_geopackage(shapes, target / REGIONS, "regions")
     if validation is not None:
-        validation.table.to_csv(target / "validation.csv", index=False, float_format="%.8g")
+        validation.table.to_csv(target / CHECK, index=False, float_format="%.8g")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aggregauss.files import whole_folder
 from aggregauss.inference.posterior import Posterior
-from aggregauss.io.folder import whole_folder
+from aggregauss.io.geopackage import write_geopackage
 from aggregauss.io.regions import read_shapes
 from aggregauss.maps.disaggregation import Disaggregation
 from aggregauss.maps.overlay import overlay
@@ -56,7 +57,7 @@ def predict_polygons(
     joined = shapes.join(table.rename(columns=taken))
     with whole_folder(out, overwrite) as folder:
         joined.drop(columns="geometry").to_csv(folder / "predicted.csv", index=False, float_format="%.8g")
-        joined.to_file(folder / "predicted.gpkg", layer="predicted", driver="GPKG")
+        write_geopackage(joined, folder / "predicted.gpkg", "predicted")
     return [Path(out) / "predicted.csv", Path(out) / "predicted.gpkg"]
 
 

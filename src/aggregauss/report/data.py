@@ -89,6 +89,7 @@ class ReportData:
     notes: tuple[str, ...]
     validation: "pd.DataFrame | None"
     record: dict
+    unit: str = ""  # of the rates in the table and of the effects; by default that of the first layer
 
     def __post_init__(self) -> None:
         _same_grid(self.layers)

@@ -3,11 +3,11 @@
 import base64
 import hashlib
 import html
-import os
 import re
 from importlib import resources
 from pathlib import Path
 
+from aggregauss.files import whole_file
 from aggregauss.report.data import ReportData
 from aggregauss.report.payload import payload
 from aggregauss.report.plain import script_safe
@@ -21,13 +21,8 @@ SCRIPTS = (
 
 def write_page(data: ReportData, path: str | Path) -> None:
     """Write the report to `path`: one html file that works offline. Nothing is left behind if it fails."""
-    path = Path(path)
-    part = path.with_name(path.name + ".part")
-    try:
+    with whole_file(path) as part:
         part.write_text(page(data), encoding="utf-8")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def page(data: ReportData) -> str:

@@ -18,6 +18,7 @@ def payload(data: ReportData) -> dict[str, Any]:
     return {
         "title": data.title,
         "facts": plain(data.facts),
+        "unit": data.unit or (data.layers[0].unit if data.layers else ""),
         "geographic": data.geographic,
         "grid": _grid(data),
         "layers": [encode(layer) for layer in _thinned(data.layers)],

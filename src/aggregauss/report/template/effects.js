@@ -1,13 +1,13 @@
 // How the prediction changes with each covariate, all on one vertical axis so that they can be compared.
 
-function makeEffects(effects) {
+function makeEffects(effects, unit) {
   if (!effects.length) return [];
   const domain = spread(effects.flatMap((effect) => [...effect.lower, ...effect.upper]));
   const figures = effects.map((effect) => {
     const chart = makeChart({
       title: `Effect of ${effect.name}`, width: 340, height: 250, ticks: 4,
       x: { domain: spread(effect.x, { margin: 0.02 }), label: effect.unit ? `${effect.name} (${effect.unit})` : effect.name },
-      y: { domain, label: "Effect" },
+      y: { domain, label: unit ? `Rate, ${unit}` : "Effect" },
     });
     const { inside, X, path, band, box } = chart;
     inside.append(

@@ -14,5 +14,5 @@ function makeTrace({ step, value }) {
   const clamp = (v) => Math.max(domain[0], Math.min(domain[1], v));
   chart.inside.append(s("path", { class: "curve series0 thin", d: chart.path(drawn.map(([n]) => n), drawn.map(([, v]) => clamp(v))) }));
   return h("figure", {}, h("figcaption", {}, h("h3", {}, "Search for the best fit"),
-    h("p", {}, "The search has settled when the line is flat at its end.")), chart.svg);
+    h("p", {}, "The best value so far. The search has settled when the line is flat at its end.")), chart.svg);
 }

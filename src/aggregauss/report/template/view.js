@@ -10,7 +10,8 @@ function makeWorld({ grid, geographic }) {
   const place = (u, v) => {
     const [x, y] = [grid.west + u / aspect, grid.north - v];
     if (!geographic) return `${show(x / 1000)} km, ${show(y / 1000)} km`;
-    return `${Math.abs(y).toFixed(2)}°${y < 0 ? "S" : "N"}, ${Math.abs(x).toFixed(2)}°${x < 0 ? "W" : "E"}`;
+    const east = x > 180 ? x - 360 : x;
+    return `${Math.abs(y).toFixed(2)}°${y < 0 ? "S" : "N"}, ${Math.abs(east).toFixed(2)}°${east < 0 ? "W" : "E"}`;
   };
   return { aspect, kilometres, width, height, place };
 }

@@ -24,16 +24,30 @@ def whole_folder(path: str | os.PathLike, overwrite: bool = False) -> Iterator[P
         raise FileExistsError(f"{target} already exists. Choose another folder, or allow it to be overwritten.")
     if target.exists() and not target.is_dir():
         raise FileExistsError(f"{target} is a file, not a folder. Choose another name.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    with parents_of(target):
+        made = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+        try:
+            yield made
+            os.chmod(made, 0o777 & ~umask())
+            _replace(made, target)
+        except OSError as problem:
+            raise _about_space(problem, target) from None
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def parents_of(path: str | os.PathLike) -> Iterator[None]:
+    """The folders above `path` exist in the block; those that were made are gone again if it leaves them empty."""
+    parent = Path(path).absolute().parent
+    missing = [folder for folder in (parent, *parent.parents) if not folder.exists()]
+    parent.mkdir(parents=True, exist_ok=True)
     try:
-        yield made
-        os.chmod(made, 0o777 & ~umask())
-        _replace(made, target)
-    except OSError as problem:
-        raise _about_space(problem, target) from None
+        yield
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        with contextlib.suppress(OSError):  # one that holds something stays
+            for folder in missing:
+                folder.rmdir()
 
 
 @contextlib.contextmanager
@@ -66,7 +80,8 @@ def _about_space(problem: OSError, target: Path) -> OSError:
     """The error itself, with a remedy if the disk is full."""
     if problem.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return problem
-    return OSError(problem.errno, f"There is no room for {target} on the disk. Nothing was left there; free some space")
+    words = f"There is no room for {target} on the disk. Nothing was left there; free some space."
+    return OSError(problem.errno, words)
 
 
 def _replace(made: Path, target: Path) -> None:
