@@ -205,11 +205,29 @@ NUMBERS = {
     "GP on centroids, places and mean only": lambda task: task.centroids(False).mean,
 }
 CENTROIDS = {"GP on centroids": True, "GP on centroids, places only": False}
+DEFAULT = "ag.disaggregate"
 MODELS = {
     "covariates and field": (True, 1 / 3),
     "covariates and field of long range": (True, 1.0),
     "field": (False, 1 / 3),
 }
+
+
+def default(country: Country) -> Found:
+    """`ag.disaggregate` as it comes: the check that `aggregauss demo` makes, from the files of the package."""
+    from aggregauss.maps import Settings, read_map, validate
+
+    files = ag.datasets.madagascar()
+    pixels, regions = read_map(files.districts, "cases", files.population, files.covariates, groups="region")
+    table = validate(pixels, Settings(), groups=regions, progress=False).table.set_index("label")
+    t = table.loc[country.districts["Name_2"].astype(str)]
+    y = country.cases
+    return Found(
+        t["fitted"].to_numpy(),
+        t["log_score"].to_numpy() + np.log(y),
+        t["lower95%"].to_numpy(),
+        t["upper95%"].to_numpy(),
+    )
 
 
 def compute(country: Country, method: str) -> list[dict[str, str]]:
@@ -220,6 +238,8 @@ def compute(country: Country, method: str) -> list[dict[str, str]]:
     )
     with warnings.catch_warnings(), stopwatch() as passed:
         warnings.simplefilter("ignore")
+        if method == DEFAULT:
+            return [{"spread": "own", **task.scores(default(country)), **passed()}]
         if method in MODELS:
             return of_model(task, check, MODELS[method], passed)
         if method in CENTROIDS:
@@ -253,7 +273,7 @@ def of_model(task: Task, check: Task, model: tuple[bool, float], passed) -> list
 def main() -> None:
     options = arguments(__doc__ or "").parse_args()
     country = Country(folder(options, "malaria_madagascar"))
-    keys = [(method,) for method in (*NUMBERS, *CENTROIDS, *MODELS)]
+    keys = [(method,) for method in (*NUMBERS, *CENTROIDS, *MODELS, DEFAULT)]
     rows = resumable(
         "madagascar",
         keys,

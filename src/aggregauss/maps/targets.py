@@ -54,7 +54,7 @@ def predict_polygons(
     shapes = read_shapes(target)
     table = polygon_table(found, shapes, measure=measure, level=level, threshold=threshold)
     taken = {name: f"predicted_{name}" for name in table.columns if name in shapes.columns}
-    joined = shapes.join(table.rename(columns=taken))
+    joined: Any = shapes.join(table.rename(columns=taken))
     with whole_folder(out, overwrite) as folder:
         joined.drop(columns="geometry").to_csv(folder / "predicted.csv", index=False, float_format="%.8g")
         write_geopackage(joined, folder / "predicted.gpkg", "predicted")
