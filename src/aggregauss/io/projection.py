@@ -43,8 +43,10 @@ def written_crs(crs: str) -> str:
 def crosses_antimeridian(longitude: np.ndarray) -> bool:
     """Whether places lie on both sides of the antimeridian and not around the whole globe, or are given beyond 180.
 
-    >>> crosses_antimeridian(np.array([177.0, 180.0, -180.0, -178.5])), crosses_antimeridian(np.array([-170.0, -60.0, 30.0]))
-    (True, False)
+    >>> crosses_antimeridian(np.array([177.0, 180.0, -180.0, -178.5]))
+    True
+    >>> crosses_antimeridian(np.array([-170.0, -60.0, 30.0]))
+    False
     """
     if not np.all(np.abs(longitude) <= 360):  # no degrees, whatever the file says
         return False
