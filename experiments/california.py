@@ -313,9 +313,9 @@ def timing(found: Found, varied: Found) -> str:
 
 WHITE = """Leaving white noise out lowers the error here. With it the centre of each cell has a deviation of its own, which a new
 block of the same cell does not inherit: that is how we read it, but it was not tested by itself. The setting (no white noise,
-lengthscales that begin at the side of a cell) was chosen by looking at the errors of two other trials. The square itself gains nothing over its centre once both lack white noise. Nothing gains anything over the mean
-on AveOccup, where single blocks have hundreds of people in a household
-and some trials chase one of them: there the safest choice is the white noise that takes all of it."""
+lengthscales that begin at the side of a cell) was chosen by looking at the errors of two other trials. The square
+itself gains nothing over its centre once both lack white noise. Nothing gains anything over the mean
+on AveOccup, where single blocks have hundreds of people in a household; white noise is the safer choice there."""
 TIME = """Learning is what summaries make cheap. Predictions, with variances, at N places cost N m², and m is 224 here against 33
 inducing points; over the whole job the exact fit is ahead by less.
 """
