@@ -40,10 +40,9 @@ class Step:
     def slopes(self) -> ascent.Slopes:
         """The bound and all its derivatives."""
         now = ascent.prepared(self.template, self.state, self.settings)
-        total: Any = None
+        total, key = ascent.nothing(self.state.free, now), jax.random.key(0)
         for group in self.held:
-            part = ascent.data_gradient(self.template, self.state.free, now, group, jax.random.key(0), self.settings)
-            total = part if total is None else ascent.add(total, part)
+            total = ascent.with_group(ascent.Given(self.template, self.state.free, now, group, key, self.settings), total)
         return ascent.slopes(self.template, self.state, total, jnp.asarray(1.0), self.settings)
 
     def __call__(self) -> ascent.State:

@@ -94,9 +94,27 @@ def prepared(template: Any, state: State, settings: Settings) -> Prepared:
     return _prepare(template, state.free.vector, state.free.Z, moments(state, settings.natural), settings)
 
 
-@eqx.filter_jit
-def data_gradient(template: Any, free: Free, now: Prepared, group: Group, key: Array, settings: Settings) -> Gradient:
-    """One group's part of the data term, with its derivatives."""
+def nothing(free: Free, now: Prepared) -> Gradient:
+    """The sum over no groups."""
+    vector, Z, now = jax.tree.map(lambda x: jnp.zeros(x.shape), (free.vector, free.Z, now))
+    return Gradient(jnp.zeros(()), vector, Z, now)
+
+
+class Given(NamedTuple):
+    """What one group's part of the data term depends on."""
+
+    template: Any
+    free: Free
+    now: Prepared
+    group: Group
+    key: Array
+    settings: Settings
+
+
+@eqx.filter_jit(donate="all-except-first")
+def with_group(given: Given, total: Gradient) -> Gradient:
+    """`total`, whose memory is taken over, and one group's part of the data term with its derivatives."""
+    template, free, now, group, key, settings = given
 
     def value(vector: Array, Z: Inducing, now: Prepared) -> Array:
         model, Z = (cast(x, settings.dtype) for x in (unpack(template, vector), _held(Z, settings)))
@@ -104,14 +122,8 @@ def data_gradient(template: Any, free: Free, now: Prepared, group: Group, key: A
             terms = expected(model, Z, now, group, settings.bound, key)
         return jnp.sum(terms.astype(float))
 
-    total, (vector, Z, now) = jax.value_and_grad(value, argnums=(0, 1, 2))(free.vector, free.Z, now)
-    return Gradient(total, vector, Z, jax.tree.map(lambda x: x.astype(float), now))
-
-
-@eqx.filter_jit
-def add(a: Gradient, b: Gradient) -> Gradient:
-    """Sum of two groups."""
-    return jax.tree.map(jnp.add, a, b)
+    part, slopes = jax.value_and_grad(value, argnums=(0, 1, 2))(free.vector, free.Z, now)
+    return jax.tree.map(lambda x, y: x + y.astype(float), total, Gradient(part, *slopes))
 
 
 class Slopes(NamedTuple):
@@ -216,7 +228,7 @@ def prepared_widely(template: Any, state: State, settings: Settings) -> Prepared
 
 @eqx.filter_jit
 def narrowed(wide: Prepared, state: State, settings: Settings) -> Prepared:
-    """The same in working precision, with the state's α and Σ; its Q stays."""
+    """The same in working precision, with the state's α and Σ; its Q and P stay."""
     now = wide._replace(alpha=wide.whiten @ state.q.mean, covariance=state.q.covariance)
     return jax.tree.map(lambda x: x.astype(settings.dtype), now)
 

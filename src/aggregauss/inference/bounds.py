@@ -216,7 +216,7 @@ def _moments_at(model: Any, still: Still, now: Prepared, group: Group) -> tuple[
 
 def _open_variance(model: Any, now: Prepared, group: Group, K: Array) -> Float[Array, " a"]:
     """Prior variance at the atoms that the inducing variables do not explain."""
-    left = prior_variance(model, group.atoms) - row_quadratic(K, now.whiten @ now.whiten.T)
+    left = prior_variance(model, group.atoms) - row_quadratic(K, now.P)
     return jnp.maximum(left, 0.0)
 
 

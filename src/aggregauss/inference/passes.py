@@ -84,12 +84,10 @@ class Passes:
         self, state: ascent.State, held: Iterable[Group], key: Array, scale: float, settings: ascent.Settings
     ) -> ascent.Slopes:
         now = ascent.prepared(self.template, state, settings)
-        total = None
+        total = ascent.nothing(state.free, now)
         for group in held:
             key, own = jax.random.split(key)
-            part = ascent.data_gradient(self.template, state.free, now, group, own, settings)
-            total = part if total is None else ascent.add(total, part)
-        assert total is not None
+            total = ascent.with_group(ascent.Given(self.template, state.free, now, group, own, settings), total)
         return ascent.slopes(self.template, state, total, jnp.asarray(scale), settings)
 
 

@@ -4,7 +4,7 @@ u (see `inducing`) is whitened, u = m + L ε with L Lᵀ = Kzz and q(ε) = N(μ,
 
     mean of f at x       m(x) + k_x α,                    α = W μ
     cov of f at x, y     k(x, y) - k_x Q k_yᵀ,            Q = W (I - Σ) Wᵀ
-                         = r(x, y) + c_x Σ c_yᵀ,          c_x = k_x W,    r(x, y) = k(x, y) - c_x c_yᵀ
+                         = r(x, y) + c_x Σ c_yᵀ,          c_x = k_x W,    r(x, y) = k(x, y) - k_x P k_yᵀ,    P = W Wᵀ
 
 r is what the inducing variables leave open. Variances at N atoms need one N x m x m product forward and one backward.
 """
@@ -44,6 +44,7 @@ class Prepared(NamedTuple):
 
     alpha: Float[Array, " m"]
     Q: Float[Array, "m m"]
+    P: Float[Array, "m m"]
     whiten: Float[Array, "m m"]
     covariance: Float[Array, "m m"]
 
@@ -85,7 +86,7 @@ def prepare(model: Any, Z: Inducing, q: Moments2, jitter: float) -> Prepared:
 def prepare_white(whiten: Float[Array, "m m"], alpha: Float[Array, " m"], covariance: Float[Array, "m m"]) -> Prepared:
     """The same, given W and α."""
     Q = (whiten @ (jnp.eye(len(alpha)) - covariance)) @ whiten.T
-    return Prepared(alpha, Q, whiten, covariance)
+    return Prepared(alpha, Q, whiten @ whiten.T, whiten, covariance)
 
 
 def learned_variance(now: Prepared, T: Float[Array, "n m"]) -> Float[Array, " n"]:

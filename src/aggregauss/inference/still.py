@@ -3,7 +3,7 @@
 The mean of f at N atoms moves with q by an N x m product with α. Its covariances need N x m x m products; but those
 that the bounds below take are functions of the hyper-parameters alone, or of these and a covariance of q that is kept:
 
-    linearised    r(x, y) = k(x, y) - c_x c_yᵀ, what the inducing variables leave open
+    linearised    r(x, y) = k(x, y) - k_x P k_yᵀ, what the inducing variables leave open
     matched       r(x, y) + c_x Σ c_yᵀ
 
 So q climbs at the cost of N x m, once they are known.
@@ -34,7 +34,7 @@ class Still(eqx.Module):
 
 def open_part(model: Any, Z: Inducing, now: Prepared, group: Group) -> Still:
     """With the covariances r."""
-    return _still(model, Z, now, group, now.whiten @ now.whiten.T)
+    return _still(model, Z, now, group, now.P)
 
 
 def whole_part(model: Any, Z: Inducing, now: Prepared, group: Group) -> Still:
