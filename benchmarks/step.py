@@ -42,7 +42,9 @@ class Step:
         now = ascent.prepared(self.template, self.state, self.settings)
         total, key = ascent.nothing(self.state.free, now), jax.random.key(0)
         for group in self.held:
-            total = ascent.with_group(ascent.Given(self.template, self.state.free, now, group, key, self.settings), total)
+            total = ascent.with_group(
+                ascent.Given(self.template, self.state.free, now, group, key, self.settings), total
+            )
         return ascent.slopes(self.template, self.state, total, jnp.asarray(1.0), self.settings)
 
     def __call__(self) -> ascent.State:
