@@ -115,7 +115,10 @@ class Summary:
     def ratio(self, column: str, method: str, atoms: int) -> str:
         """How many times as many points as boxes the same error takes."""
         counts, errors = self.curve(column, method)
-        found = needed(counts, errors, self.mean(column, "boxes", atoms)) / atoms
+        target = self.mean(column, "boxes", atoms)
+        if target > errors[0]:
+            return f"below {counts[0] / atoms:g}"
+        found = needed(counts, errors, target) / atoms
         return f"{found:.1f}" if np.isfinite(found) else f"more than {counts[-1] / atoms:.0f}"
 
 
@@ -198,9 +201,10 @@ Number of points needed for the error that the given number of boxes has, divide
 ![Errors against the number of atoms](pictures/sheffield.png)
 
 A box here carries the area, the mean and the variances of the piece it stands for, so it may reach over the border of the
-piece or over a gap between two. That makes it worth dozens of points as soon as every separate part of a shape can have a
-box; but with 2 or 4 boxes for a group of seven areas that lie apart, and a lengthscale far below their distances, boxes
-over the gaps are worse than points. Give at least as many boxes as a shape has parts that lie apart.
+piece or over a gap between two. With a lengthscale of 1 km (covariances) each of 4 boxes is worth {covariances.ratio("error", "uniform", 4)} points, each of 8 is worth
+{covariances.ratio("error", "uniform", 8)}. With one of {LENGTHSCALE} km (densities) 2 or 4 boxes for a group of about seven areas are worse than as many points,
+each of 8 is worth {predictions.ratio("deviation", "uniform", 8)} points, each of 16 is worth {predictions.ratio("deviation", "uniform", 16)}: where the lengthscale is short, give more boxes than a shape has parts
+that lie apart.
 """,
     )
 
