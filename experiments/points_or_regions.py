@@ -198,9 +198,9 @@ noise of the cell's mean) are what `post.granularity()` reports.
   over it. At one lengthscale the RMSE is {trio("known", "in towns", 1.0)}, worst for cells, and intervals hold
   {trio("known", "in towns", 1.0, "coverage")}. Only the places themselves repair that.
 * **Beyond**, at two lengthscales, hardly anything is known of the function within a cell, all errors are large, and supports
-  differ less. With known parameters intervals are wide enough to cover. With learned ones they hold {trio("learned", "evenly", 2.0, "coverage")} of
-  the truth. Nine cells say little about a lengthscale, and centres make the function seem smooth: it is learned as
-  {trio("learned", "evenly", 2.0, "lengthscale")} on average, where 1 is true.
+  differ less. With known parameters 95% intervals hold {trio("known", "evenly", 2.0, "coverage")} (evenly) and {trio("known", "in towns", 2.0, "coverage")} (in towns)
+  of the truth, with learned ones {trio("learned", "evenly", 2.0, "coverage")}. Nine cells say little about a lengthscale, and centres make the function
+  seem smooth: it is learned as {trio("learned", "evenly", 2.0, "lengthscale")} on average, where 1 is true.
 """
     body += verdicts.section(verdicts.rows(options.fresh))
     page("points_or_regions", "The centre, the cell, or the places", body)

@@ -92,6 +92,7 @@ if __name__ == "__main__":
         ]
         return table(["", "printed", *(f"seed {s}" for s in SEEDS), "mean", "median"], lines)
 
+    extreme = Draw(11)
     page(
         "poisson_toy",
         "Counts of two widths: a gap in the fine ones",
@@ -115,9 +116,9 @@ variance of the 200 fine counts that are learned from; counts are one apart, so 
 
 The coarse counts carry the fine ones through the gap, and but for seed 11 learning the parameters costs hardly anything
 beside knowing them. What remains is the draw. With seed 9, that of the original's code, not even the true rates reach the
-printed 0.464. With seed 11 the gap has counts up to 30 where nothing above 10 was learned from, which the normal distribution
-that SNLP refers to holds to be all but impossible; hence the medians. In the original, interval [130, 131] was both learned
-from and tested and [180, 181] neither, and its log predictive probability was divided by the number of samples instead of
-the number of tested counts.
+printed 0.464. With seed 11 the gap has fine counts up to {extreme.fine[GAP].max()}, where no fine count above {extreme.fine[KEPT].max()} was learned from
+(coarse ones reach {extreme.coarse[GAP[::2] // 2].max()} there); the normal distribution that SNLP refers to holds them to be all but impossible, hence the
+medians. In the original, interval [130, 131] was both learned from and tested and [180, 181] neither, and its log predictive
+probability was divided by the number of samples instead of the number of tested counts.
 """,
     )
