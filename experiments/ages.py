@@ -107,6 +107,12 @@ if __name__ == "__main__":
         body.append([f"**{label}**", *(cell(epsilon, name) for name in METHODS)])
         printed = [f"{PAPER[n][i][0]:.3f} [{PAPER[n][i][1]}%]" if n in PAPER else "" for n in METHODS]
         body.append([f"{label}, paper", *printed])
+
+    def outside(name: str) -> str:
+        chosen = [float(r["outside"]) for r in rows if float(r["epsilon"]) == 0.01 and r["method"] == name]
+        return f"{np.mean(chosen):.0%}"
+
+    noise = np.sqrt(2) / 0.01 / DATA.totals.mean()
     page(
         "ages",
         "Ages of a census area from ten-year bins",
@@ -119,8 +125,8 @@ in brackets the share of true counts outside the 95% interval of the prediction.
 * *simple* reads off the bins. The paper prints 5.03 for it without privacy, which compares all ages with all ages; the
   RMSE is 1.931.
 * *integral* subtracts the mean density as if it were known, as the paper does. At ε = 0.01, where the noise of one bin is
-  six times the average bin, the likelihood then explains everything by noise and the intervals close around a wrong mean.
-  *integral, level unknown* has a constant kernel in place of the mean, learned with the rest.
+  {noise:.0f} times the average bin, {outside("integral")} of the counts are outside its intervals. *integral, level unknown* has a constant
+  kernel in place of the mean, learned with the rest; {outside("integral, level unknown")} are outside then.
 * *integral, Laplace noise* models the released noise as what it is (EP) instead of by a Gaussian of the same variance.
 * *non-negative* has 50 virtual points, ν = 1, noise variance 1 and negative totals set to zero, as in the paper. Our
   prediction is the posterior given that the function is not negative at the predicted age either (a truncated normal);
@@ -128,7 +134,7 @@ in brackets the share of true counts outside the 95% interval of the prediction.
   them to zero adds people that nobody counted, and has a Matern-3/2 kernel. Both were settled after seeing the column
   before, on the same releases.
 * The likelihood hardly knows the noise variance: without privacy it is flat from 0.5 (log likelihood -53.003) to 263
-  (-53.000, RMSE 1.93). The integral rows therefore start where the paper starts, and from there only; the centroid rows
-  are the best of four starts.
+  (-53.000, RMSE 1.93; a run whose rows are not kept). The integral rows therefore start where the paper starts, and from
+  there only; the centroid rows are the best of four starts.
 """,
     )

@@ -100,9 +100,9 @@ standard error of a log evidence is at most {numbers.error.max():.3f}. Log evide
 {table(["bound", "mean", "least", "largest"], lines)}
 
 Jensen's bound is a lower bound whatever q; that it is never above the Monte Carlo evidence checks the correction. The
-matched objective is an approximation, not a bound; what remains of its gap is mostly what a Gaussian q loses. Taylor's
+matched objective is an approximation, not a bound. The library's default, *linearised*, was not measured here. Taylor's
 expansion is not offered for this model: log p(y | η) is not concave in η, and its second-order term grows without limit
-with the variance (a first run of this script showed just that).
+with the variance.
 """
     page("exponential", "Exponential amounts of bags: the bound against the evidence", body)
 

@@ -114,6 +114,6 @@ averaged. SNLP is the mean negative log density of a tested rate less that of a 
 {table(["blocks", "output", "model", "bound", "SMSE", "SNLP", "inside 95%"], lines(rows))}
 
 The heteroscedastic model has the better SNLP in {better} of {len(snlp)} cases, and the smaller squared error in {closer}. Rates are near zero, and hardly scatter, at the youngest
-and oldest ages. The bound has several tops, and the search finds one of them.
+and oldest ages.
 """,
     )

@@ -202,12 +202,11 @@ weakly correlated with density (rank correlation {correlation:.2f} over output a
 inside an MSOA its people are, and a smooth density is then no better than a constant one. The exponential of one is always
 positive, but no better.
 
-The noise of the census totals is small because they are known; learned instead, it gives RMSEs of 277 for MSOAs alone, 329 with
-prices and 197 with sales. The first was chosen after both had been seen.
-
-The evidence of the joint models has several maxima, and {1 + RESTARTS} starts are few. With sales, a maximum whose log evidence is lower by
-5 has an error of 238 people. With prices and sales, the one that was found is less likely than a model that leaves prices
-apart, and loses what sales have to say: do not add a task because it is there, and compare the evidence.
+The noise of the census totals is small because they are known; learned instead, it gave RMSEs of 277 for MSOAs alone, 329 with
+prices and 197 with sales. The first was chosen after both had been seen. {1 + RESTARTS} starts are few: with sales, a maximum whose log
+evidence is lower by 5 had an error of 238 people; with prices and sales, the one that was found was less likely than a model that
+leaves prices apart. (The rows of these runs are not kept.) With prices and sales the error is hardly below that of the MSOAs alone,
+and what sales have to say is lost: do not add a task because it is there, and compare the evidence.
 
 Output areas were drawn by the census to hold about 300 people each. Whoever knows how many there are in an MSOA does best
 with equal shares, and no density is needed; for other small areas that does not hold.
