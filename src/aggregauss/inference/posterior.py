@@ -68,10 +68,10 @@ class Posterior:
     conditional: Conditional
     evidence: float  # log marginal likelihood at the fitted parameters, or its approximation
     scheme: str
-    runs: tuple[Run, ...] = ()
-    inducing: Support | None = None  # where a sparse scheme keeps what it learned
+    runs: tuple[Run, ...] = ()  #: of the search for hyper-parameters, one for each start
+    inducing: Support | None = None  #: where a sparse scheme keeps what it learned
     scaler: Standardiser | None = None  # what was done to the covariates before they were used
-    mixture: tuple[Component, ...] = ()  # over hyper-parameters; empty: they are taken to be known
+    mixture: tuple[Component, ...] = ()  #: over hyper-parameters; empty: they are taken to be known
     parameter_covariance: np.ndarray | None = None  # of the packed hyper-parameters
 
     def predict(self, support: Support, kind: Kind | None = None, *, counts: Any = None) -> Prediction:

@@ -36,7 +36,7 @@ class Disaggregation:
     posterior: Posterior
     settings: Settings
     record: RunRecord
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  #: of the fit, in sentences
 
     @property
     def rate(self) -> float:
