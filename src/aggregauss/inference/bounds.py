@@ -233,6 +233,6 @@ def _with_slope(h: Callable[[Array], Array], x: Array) -> tuple[Array, Array]:
 
 def _total(group: Group, values: Array) -> Array:
     """Sums over the atoms of each bag."""
-    if group.every_atom and group.probe_weight.shape[1] == 1:  # each bag is an atom, in the same order
-        return values[: len(group.present)]
+    if group.in_rows:
+        return jnp.sum(values.reshape(*group.probe_weight.shape, *values.shape[1:]), axis=1)
     return jax.ops.segment_sum(values, group.owner, len(group.present), indices_are_sorted=True)

@@ -2,7 +2,8 @@
 
 A group holds whole bags, up to a number of atoms and a number of bags; batches of any bags thus run through one
 compiled program in bounded memory. Probes of a bag are all of its atoms when they are few, else a fresh sample of them
-in proportion to their weights.
+in proportion to their weights. Where all bags are small and of about one size, each takes a row of atoms, the last of
+which may weigh nothing: sums over bags are then sums over rows, and what is known of the atoms is known of the probes.
 """
 
 import dataclasses
@@ -23,6 +24,7 @@ ROUND, FINENESS = 64, 5
 SLACK = 1.04  # room that bags of unequal sizes leave in a group
 PADDING = Seen(1.0, 1.0, 1.0, 1.0, 0.0, 0.0)  # pyright: ignore[reportArgumentType]
 CROWD = 2.0  # how many more bags than the average a group may hold
+ROWS = 1.5  # how many more atoms there may be where each bag takes a row of as many as the largest has
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,13 +36,18 @@ class Shape:
     probes: int
     dtype: np.dtype
     every_atom: bool = False  # whether all atoms of every bag are probes
+    in_rows: bool = False  # whether the atoms are the probes, one row after another
 
 
 def choose_shape(counts: np.ndarray, batch: int, inducing: int, probes: int, dtype: np.dtype) -> Shape:
     """Room for the largest bag, and otherwise for an even share of a typical batch that memory can hold at once."""
     largest, typical = int(counts.max()), float(counts.mean()) * batch
     target = ON_CPU if jax.default_backend() == "cpu" else TARGET
-    parts = -(-typical // max(largest, target // max(inducing, 1)))
+    room = max(largest, target // max(inducing, 1))
+    if largest <= probes and largest <= ROWS * counts.mean():
+        bags = -(-batch // -(-batch * largest // room))
+        return Shape(bags * largest, bags, largest, dtype, every_atom=True, in_rows=True)
+    parts = -(-typical // room)
     atoms = max(largest, int((1.0 if parts == 1 else SLACK) * typical / parts))
     unit = max(ROUND, 1 << max(0, atoms.bit_length() - FINENESS))  # data of about the same size share one program
     atoms = -(-atoms // unit) * unit
@@ -87,6 +94,8 @@ def _of_task(
 ) -> Iterator[tuple[np.ndarray, Group]]:
     """The largest bags first, each where there is most room."""
     counts = observations.support.atom_counts[rows]
+    if shape.in_rows:
+        counts = np.full_like(counts, shape.probes)
     few = -(-int(counts.sum()) // shape.atoms)
     room, members = [shape.atoms] * few, [[] for _ in range(few)]
     for i in np.argsort(-counts, kind="stable"):
@@ -107,18 +116,16 @@ def pack(observations: Observations, rows: np.ndarray, shape: Shape, rng: np.ran
     chosen = observations[rows]
     support = chosen.support
     atoms, bags, dtype = len(support.owner), len(rows), shape.dtype
-    weight = np.zeros(shape.atoms)
-    weight[:atoms] = support.effective_weight
-    owner = np.full(shape.atoms, shape.bags - 1, np.int32)
-    owner[:atoms] = support.owner
-    source = np.zeros(shape.atoms, int)
-    source[:atoms] = np.arange(atoms)
-
     probed, probed_weight, complete = _probes(support, shape.probes, rng)
     index = np.zeros((shape.bags, shape.probes), int)
     index[:bags] = probed
     probe_weight = np.zeros((shape.bags, shape.probes))
     probe_weight[:bags] = probed_weight
+    weight, owner, source = np.zeros(shape.atoms), np.full(shape.atoms, shape.bags - 1), np.zeros(shape.atoms, int)
+    if shape.in_rows:
+        weight, owner, source = probe_weight.ravel(), np.repeat(np.arange(shape.bags), shape.probes), index.ravel()
+    else:
+        weight[:atoms], owner[:atoms], source[:atoms] = support.effective_weight, support.owner, np.arange(atoms)
     extremes = np.stack([support.width.min(axis=0), support.width.max(axis=0)])
 
     def device(x: np.ndarray) -> jnp.ndarray:
@@ -134,7 +141,7 @@ def pack(observations: Observations, rows: np.ndarray, shape: Shape, rng: np.ran
     return Group(
         at(source),
         device(weight),
-        jnp.asarray(owner),
+        jnp.asarray(owner, np.int32),
         at(index),
         device(probe_weight),
         padded(complete, 1.0),
@@ -142,6 +149,7 @@ def pack(observations: Observations, rows: np.ndarray, shape: Shape, rng: np.ran
         padded(np.ones(bags), 0.0),
         task,
         shape.every_atom,
+        shape.in_rows,
     )
 
 

@@ -7,10 +7,10 @@ A point is a support like any other, and so is an interval or a bag. Covariances
 import functools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from aggregauss import linalg
 from aggregauss.kernels.covariance import gram, with_atoms
 from aggregauss.latent.coregionalisation import Coregionalised
 from aggregauss.latent.means import Moments
@@ -34,13 +34,17 @@ def entries(Z: Inducing, effects: int) -> int:
 
 def inducing_factor(model: Any, Z: Inducing, jitter: float) -> Float[Array, "m m"]:
     """L, the Cholesky factor of Kzz."""
+    return linalg.root(inducing_covariance(model, Z, jitter))
+
+
+def inducing_covariance(model: Any, Z: Inducing, jitter: float) -> Float[Array, "m m"]:
+    """Kzz, with the jitter."""
     p = model.mean.effects
     if Z is None:
         return jnp.eye(p)
     K = gram(model.kernel, Z)
     K = K + jnp.diag(jitter * jnp.diagonal(K))
-    whole = jnp.eye(Z.size + p, dtype=K.dtype).at[: Z.size, : Z.size].set(K)
-    return jax.lax.linalg.cholesky(whole, symmetrize_input=False)
+    return jnp.eye(Z.size + p, dtype=K.dtype).at[: Z.size, : Z.size].set(K)
 
 
 def inducing_mean(model: Any, Z: Inducing) -> Float[Array, " m"]:

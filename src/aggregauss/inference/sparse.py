@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from aggregauss import linalg
-from aggregauss.inference.inducing import Inducing, features, inducing_factor
+from aggregauss.inference.inducing import Inducing, features, inducing_covariance
 from aggregauss.inference.variational import Moments2
 from aggregauss.latent.means import Moments
 from aggregauss.likelihoods.likelihood import Seen
@@ -37,6 +37,7 @@ class Group(eqx.Module):
     present: Float[Array, " b"]  # 0 for padding
     task: int = eqx.field(static=True, default=0)
     every_atom: bool = eqx.field(static=True, default=False)  # whether the probes are all atoms in every bag
+    in_rows: bool = eqx.field(static=True, default=False)  # whether the atoms are the probes, one row after another
 
 
 class Prepared(NamedTuple):
@@ -78,8 +79,7 @@ def mean_at(model: Any, atoms: Atoms) -> Float[Array, "*n"]:
 
 def prepare(model: Any, Z: Inducing, q: Moments2, jitter: float) -> Prepared:
     """Everything of size m, in double precision."""
-    L = inducing_factor(model, Z, jitter)
-    whiten = linalg.lower_solve(L, jnp.eye(len(L), dtype=L.dtype)).T
+    whiten = linalg.inverse_root(inducing_covariance(model, Z, jitter))
     return prepare_white(whiten, whiten @ q.mean, q.covariance)
 
 

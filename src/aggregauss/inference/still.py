@@ -9,7 +9,6 @@ that the bounds below take are functions of the hyper-parameters alone, or of th
 So q climbs at the cost of N x m, once they are known.
 """
 
-import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -34,21 +33,26 @@ class Still(eqx.Module):
 
 def open_part(model: Any, Z: Inducing, now: Prepared, group: Group) -> Still:
     """With the covariances r."""
-    return _still(model, Z, now, group, now.P)
+    return _still(model, Z, now, group, whole=False)
 
 
 def whole_part(model: Any, Z: Inducing, now: Prepared, group: Group) -> Still:
     """With those of f under q."""
-    still = _still(model, Z, now, group, now.Q)
-    white = still.probe_K @ now.whiten
-    learned = (white @ now.covariance) @ jnp.swapaxes(white, -1, -2)
-    return dataclasses.replace(still, covariance=still.covariance + learned, learned=learned)
+    return _still(model, Z, now, group, whole=True)
 
 
-def _still(model: Any, Z: Inducing, now: Prepared, group: Group, explained: Array) -> Still:
-    K, at = features(model, group.atoms, Z), features(model, group.probes, Z)
-    variance = jnp.maximum(prior_variance(model, group.atoms) - row_quadratic(K, explained), 0.0)
-    white = at @ now.whiten
-    left = prior_covariance(model, group.probes) - white @ jnp.swapaxes(white, -1, -2)
-    mean, probe_mean = mean_at(model, group.atoms), mean_at(model, group.probes)
-    return Still(K, mean, variance, at, probe_mean, left, jnp.zeros_like(left))
+def _still(model: Any, Z: Inducing, now: Prepared, group: Group, whole: bool) -> Still:
+    K, mean = features(model, group.atoms, Z), mean_at(model, group.atoms)
+    if group.in_rows:
+        at, probe_mean = (x.reshape(*group.probe_weight.shape, *x.shape[1:]) for x in (K, mean))
+    else:
+        at, probe_mean = features(model, group.probes, Z), mean_at(model, group.probes)
+    white = (at.reshape(-1, at.shape[-1]) @ now.whiten).reshape(at.shape)  # one product, not one for every bag
+    covariance = prior_covariance(model, group.probes) - white @ jnp.swapaxes(white, -1, -2)
+    learned = (white @ now.covariance) @ jnp.swapaxes(white, -1, -2) if whole else jnp.zeros_like(covariance)
+    covariance = covariance + learned
+    if group.in_rows:
+        variance = jnp.diagonal(covariance, axis1=-2, axis2=-1).ravel()
+    else:
+        variance = prior_variance(model, group.atoms) - row_quadratic(K, now.Q if whole else now.P)
+    return Still(K, mean, jnp.maximum(variance, 0.0), at, probe_mean, covariance, learned)

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from aggregauss import linalg
 from aggregauss.inference.ascent import Slopes, State
 from aggregauss.inference.inducing import JITTER, inducing_factor, inducing_mean
-from aggregauss.inference.variational import Moments2, Variational, by_natural, divergence
+from aggregauss.inference.variational import Moments2, Variational, by_natural, divergence_slope
 from aggregauss.parameters import unpack
 
 
@@ -32,8 +32,7 @@ def carried_slope(template: Any, state: State, uphill: Slopes, dtype: str) -> Fl
     At the best q this is the partial derivative, and the profile's. A little short of it, the partial derivative is
     far off, since f moves against the data when ε stays and L does not; here f stays.
     """
-    q = Moments2(state.q.mean, state.q.covariance)
-    rise = jax.tree.map(jnp.subtract, uphill.target.gradient(q.mean), jax.grad(divergence)(q))
+    rise = jax.tree.map(jnp.subtract, uphill.target.gradient(state.q.mean), divergence_slope(state.q))
 
     def moments(vector: Array) -> Moments2:
         carried = _carried(template, state, vector, dtype)

@@ -42,13 +42,13 @@ class Target(NamedTuple):
 
 def by_natural(precision: Array, shift: Array) -> Variational:
     """q from Λ and Λ μ; not a number where Λ is not positive definite."""
-    covariance = _inverse(precision)
+    covariance = linalg.inverse(precision)
     return Variational(precision, shift, covariance @ shift, covariance)
 
 
 def by_moments(q: Moments2) -> Variational:
     """q from μ and Σ."""
-    precision = _inverse(q.covariance)
+    precision = linalg.inverse(q.covariance)
     return Variational(precision, precision @ q.mean, q.mean, q.covariance)
 
 
@@ -88,7 +88,6 @@ def divergence(q: Moments2) -> Float[Array, ""]:
     return 0.5 * (jnp.trace(q.covariance) + q.mean @ q.mean - len(q.mean) - log_det)
 
 
-def _inverse(A: Array) -> Array:
-    L = jax.lax.linalg.cholesky(A, symmetrize_input=False)
-    inverse = linalg.lower_solve(L, jnp.eye(len(L)))
-    return inverse.T @ inverse
+def divergence_slope(q: Variational) -> Moments2:
+    """Its derivatives, μ and ½ (I - Λ)."""
+    return Moments2(q.mean, 0.5 * (jnp.eye(len(q.mean)) - q.precision))
