@@ -97,6 +97,17 @@ def _noted(*arguments, **others):
     return notes
 
 
+@pytest.mark.parametrize(
+    ("crs", "corner"), [("EPSG:2154", (6e5, 6.8e6)), ("EPSG:3034", (3.9e6, 3.1e6)), ("EPSG:5514", (-7e5, -8.5e5))]
+)
+def test_a_raster_of_the_world_covers_regions_in_any_system(crs, corner):
+    world = maps.raster(lambda x, y: y, maps.grid((180, 360), 1.0, (-180.0, 90.0), maps.DEGREES), "latitude")
+    regions = maps.halves(maps.grid((4, 6), 1e5, corner, crs))
+    pixels = _pixels(regions, None, {"latitude": world})
+    degrees = regions.to_crs(maps.DEGREES).total_bounds
+    assert degrees[1] - 1 < pixels.covariates.min() < pixels.covariates.max() < degrees[3] + 1
+
+
 def test_without_a_population_pixels_weigh_their_area():
     pixels = _pixels(maps.halves(maps.grid()), None, [maps.raster(np.arange(48.0), maps.grid(), "rain")])
     np.testing.assert_allclose(pixels.totals(), 24.0, rtol=2e-3)
