@@ -126,6 +126,14 @@ def test_classes_become_columns_for_all_but_the_most_common():
     assert any('name it in "categorical"' in note for note in _noted(maps.halves(where), None, {"cover": cover}))
 
 
+@pytest.mark.parametrize("step", [400.0, 1700.0])  # averaged, or interpolated between
+def test_codes_on_another_grid_are_noted(step):
+    cover = maps.raster(RNG.choice([1.0, 4.0, 9.0], 900), maps.grid((30, 30), step), "cover")
+    rain = maps.raster(np.arange(144.0), maps.grid((12, 12)), "rain")
+    notes = _noted(maps.halves(maps.grid((12, 12))), None, {"rain": rain, "cover": cover}, resolution=1000.0)
+    assert any("cover: a few whole numbers" in note and '"categorical"' in note for note in notes)
+
+
 def test_gaps_are_filled_from_near_and_left_out_when_far():
     where = maps.grid((20, 20))
     rain = np.tile(np.arange(20.0), (20, 1))
