@@ -7,10 +7,12 @@ import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
+from shapely import box
 
 import aggregauss as ag
 import country
-from aggregauss.io import open_raster
+import maps
+from aggregauss.io import open_raster, read_pixels, read_regions
 from aggregauss.maps import load_map, polygon_table, predict_polygons, predict_rasters, validate
 from aggregauss.maps.dependence import dependence
 from aggregauss.maps.settings import Settings
@@ -54,8 +56,6 @@ def test_polygons_made_of_regions_expect_the_sum_of_what_the_regions_expect(foun
 
 def test_a_polygon_takes_the_covered_share_of_a_pixel(found, land):
     west, north = land["transform"].c, land["transform"].f
-    from shapely import box
-
     halves = [box(west, north - 5000, west + 2500, north), box(west + 2500, north - 5000, west + 5000, north)]
     whole = gpd.GeoSeries([box(west, north - 5000, west + 5000, north)], crs=country.CRS)
     parts = found.predict(gpd.GeoSeries(halves, crs=country.CRS)).mean
@@ -92,6 +92,33 @@ def test_benchmarked_totals_are_those_reported_in_every_draw(exact):
     rate = exact.surface().mean
     summed = np.bincount(exact.pixels.region, exact.pixels.weight * rate[exact.pixels.pixel])
     np.testing.assert_allclose(summed, observed, rtol=1e-9)
+
+
+def _over(found, regions, land, **parts):
+    """The same rates over other regions, benchmarked."""
+    notes = []
+    files = {name: land["folder"] / f"{name}.tif" for name in ("people", "rain")}
+    shapes = read_regions(regions, "cases", notes=notes)
+    pixels = read_pixels(shapes, files["people"], {"rain": files["rain"]}, notes=notes, **parts)
+    return dataclasses.replace(found, pixels=pixels, settings=dataclasses.replace(found.settings, benchmark=True))
+
+
+@pytest.mark.parametrize("cases", [[10, 200], [0, 200]])
+def test_benchmarked_totals_are_those_reported_where_borders_cut_pixels(found, land, cases):
+    regions = maps.halves(maps.grid((country.CELLS, country.CELLS), 5000.0), 6.5 / country.CELLS, cases=cases)
+    cut = _over(found, regions, land)
+    assert (cut.pixels.share == 0.5).sum() == 2 * country.CELLS
+    rate = cut.surface().mean
+    summed = np.bincount(cut.pixels.region, cut.pixels.weight * rate[cut.pixels.pixel])
+    for totals in (cut.predict().mean, cut.predict().quantile(0.9), cut.predict(regions).mean, summed):
+        np.testing.assert_allclose(totals, cases, rtol=1e-9)
+
+
+def test_what_no_scaling_of_pixels_can_meet_is_said(found, land):
+    regions = maps.halves(maps.grid((country.CELLS, 1), 5000.0), cases=[10, 200])  # both in every pixel
+    with pytest.warns(UserWarning, match='predict: 2 regions cannot have what was reported.* most of all "west" with'):
+        totals = _over(found, regions, land).predict().mean
+    assert totals[0] == pytest.approx(totals[1])
 
 
 def test_benchmarking_leaves_the_shape_within_regions_as_it_is(found, exact):
