@@ -29,7 +29,10 @@ def polygon_table(
     level: float = 0.95,
     threshold: float | None = None,
 ) -> "pd.DataFrame":
-    """Polygons with their expected totals (or rates), intervals, joint intervals, and P(rate > threshold)."""
+    """Polygons with their expected totals (or rates), intervals, joint intervals, and P(rate > threshold).
+
+    `covered` is the part of a polygon's area that lies on the map; numbers and rates are those of this part.
+    """
     pieces = overlay(found.pixels, target)
     prediction, rates = found.predict(pieces, measure=measure), found.predict(pieces, measure="mean")
     table = prediction.to_frame(level)
@@ -37,6 +40,7 @@ def polygon_table(
     table["rate"] = rates.mean
     table["exceedance"] = rates.exceedance(found.rate if threshold is None else threshold)
     table["population"] = np.bincount(pieces.owner, pieces.weight, minlength=len(pieces.labels))
+    table["covered"] = pieces.covered
     return table
 
 
