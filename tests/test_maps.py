@@ -189,6 +189,36 @@ def test_polygons_to_files(found, land, tmp_path):
     np.testing.assert_allclose(written["mean"], found.predict().mean[:4], rtol=1e-6)
 
 
+def test_the_part_of_a_polygon_beyond_the_map_is_said(found, land):
+    inside = land["districts"].iloc[[2, 5]].set_index("name").geometry
+    wide = inside.copy()
+    west, south, east, north = inside.iloc[0].bounds
+    wide.iloc[0] = box(west, south, 2 * east - west, north)
+    with pytest.warns(
+        UserWarning, match="predict: 1 polygon beyond the map, most of all 'district 02', of whose area 50%"
+    ):
+        table = polygon_table(found, wide)
+    np.testing.assert_allclose(table["covered"], [0.5, 1.0], rtol=1e-6)
+    np.testing.assert_allclose(table["mean"], polygon_table(found, inside)["mean"], rtol=1e-6)
+
+
+def test_rasters_are_predicted_from_maps_of_rasters_only(found, land, tmp_path):
+    pixels = dataclasses.replace(found.pixels, grid=None)
+    with pytest.raises(TypeError, match="made from a table of individuals"):
+        predict_rasters(
+            dataclasses.replace(found, pixels=pixels), {"rain": land["folder"] / "rain.tif"}, tmp_path / "out"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rates_over_other_rasters_are_not_benchmarked_and_it_is_said(found, exact, land, tmp_path):
+    rain = {"rain": land["folder"] / "rain.tif"}
+    with pytest.warns(UserWarning, match="predict: rates over other rasters are those of the model"):
+        predict_rasters(exact, rain, tmp_path / "out")
+    rate = open_raster(tmp_path / "out" / "mean.tif").values.ravel()[found.pixels.cell]
+    np.testing.assert_allclose(rate, found.surface().mean, rtol=1e-6)
+
+
 def test_invalid_polygons_are_repaired_and_it_is_said(found, land):
     from shapely import Polygon
 
