@@ -101,6 +101,16 @@ def _first_two(columns):
     return {"rain": columns[:, 0], "heat": columns[:, 1]}
 
 
+def test_undeclared_nodata_is_none_as_in_the_fit(tmp_path):
+    rain = np.arange(144.0).reshape(12, 12)
+    rain[2:10, 2:10] = -9999.0
+    with pytest.warns(UserWarning, match="predict: rain: -9999 taken as nodata, which the file does not declare"):
+        found = _run(
+            tmp_path, {"rain": maps.raster(rain, maps.grid((12, 12)))}, ["rain"], None, lambda x: {"a": x[:, 0]}
+        )
+    np.testing.assert_array_equal(found["a"], np.where(rain < 0, np.nan, rain))
+
+
 def test_batches_have_one_size(tmp_path):
     seen = set()
     _run(tmp_path, predict=lambda x: seen.add(x.shape) or {"a": x[:, 0]}, block=20)

@@ -7,10 +7,12 @@ import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
+from shapely import box
 
 import aggregauss as ag
 import country
-from aggregauss.io import open_raster
+import maps
+from aggregauss.io import open_raster, read_pixels, read_regions
 from aggregauss.maps import load_map, polygon_table, predict_polygons, predict_rasters, validate
 from aggregauss.maps.dependence import dependence
 from aggregauss.maps.settings import Settings
@@ -54,8 +56,6 @@ def test_polygons_made_of_regions_expect_the_sum_of_what_the_regions_expect(foun
 
 def test_a_polygon_takes_the_covered_share_of_a_pixel(found, land):
     west, north = land["transform"].c, land["transform"].f
-    from shapely import box
-
     halves = [box(west, north - 5000, west + 2500, north), box(west + 2500, north - 5000, west + 5000, north)]
     whole = gpd.GeoSeries([box(west, north - 5000, west + 5000, north)], crs=country.CRS)
     parts = found.predict(gpd.GeoSeries(halves, crs=country.CRS)).mean
@@ -92,6 +92,33 @@ def test_benchmarked_totals_are_those_reported_in_every_draw(exact):
     rate = exact.surface().mean
     summed = np.bincount(exact.pixels.region, exact.pixels.weight * rate[exact.pixels.pixel])
     np.testing.assert_allclose(summed, observed, rtol=1e-9)
+
+
+def _over(found, regions, land, **parts):
+    """The same rates over other regions, benchmarked."""
+    notes = []
+    files = {name: land["folder"] / f"{name}.tif" for name in ("people", "rain")}
+    shapes = read_regions(regions, "cases", notes=notes)
+    pixels = read_pixels(shapes, files["people"], {"rain": files["rain"]}, notes=notes, **parts)
+    return dataclasses.replace(found, pixels=pixels, settings=dataclasses.replace(found.settings, benchmark=True))
+
+
+@pytest.mark.parametrize("cases", [[10, 200], [0, 200]])
+def test_benchmarked_totals_are_those_reported_where_borders_cut_pixels(found, land, cases):
+    regions = maps.halves(maps.grid((country.CELLS, country.CELLS), 5000.0), 6.5 / country.CELLS, cases=cases)
+    cut = _over(found, regions, land)
+    assert (cut.pixels.share == 0.5).sum() == 2 * country.CELLS
+    rate = cut.surface().mean
+    summed = np.bincount(cut.pixels.region, cut.pixels.weight * rate[cut.pixels.pixel])
+    for totals in (cut.predict().mean, cut.predict().quantile(0.9), cut.predict(regions).mean, summed):
+        np.testing.assert_allclose(totals, cases, rtol=1e-9)
+
+
+def test_what_no_scaling_of_pixels_can_meet_is_said(found, land):
+    regions = maps.halves(maps.grid((country.CELLS, 1), 5000.0), cases=[10, 200])  # both in every pixel
+    with pytest.warns(UserWarning, match='predict: 2 regions cannot have what was reported.* most of all "west" with'):
+        totals = _over(found, regions, land).predict().mean
+    assert totals[0] == pytest.approx(totals[1])
 
 
 def test_benchmarking_leaves_the_shape_within_regions_as_it_is(found, exact):
@@ -160,6 +187,36 @@ def test_polygons_to_files(found, land, tmp_path):
     predict_polygons(found, tmp_path / "four.geojson", tmp_path / "out")
     written = gpd.read_file(tmp_path / "out" / "predicted.gpkg")
     np.testing.assert_allclose(written["mean"], found.predict().mean[:4], rtol=1e-6)
+
+
+def test_the_part_of_a_polygon_beyond_the_map_is_said(found, land):
+    inside = land["districts"].iloc[[2, 5]].set_index("name").geometry
+    wide = inside.copy()
+    west, south, east, north = inside.iloc[0].bounds
+    wide.iloc[0] = box(west, south, 2 * east - west, north)
+    with pytest.warns(
+        UserWarning, match="predict: 1 polygon beyond the map, most of all 'district 02', of whose area 50%"
+    ):
+        table = polygon_table(found, wide)
+    np.testing.assert_allclose(table["covered"], [0.5, 1.0], rtol=1e-6)
+    np.testing.assert_allclose(table["mean"], polygon_table(found, inside)["mean"], rtol=1e-6)
+
+
+def test_rasters_are_predicted_from_maps_of_rasters_only(found, land, tmp_path):
+    pixels = dataclasses.replace(found.pixels, grid=None)
+    with pytest.raises(TypeError, match="made from a table of individuals"):
+        predict_rasters(
+            dataclasses.replace(found, pixels=pixels), {"rain": land["folder"] / "rain.tif"}, tmp_path / "out"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rates_over_other_rasters_are_not_benchmarked_and_it_is_said(found, exact, land, tmp_path):
+    rain = {"rain": land["folder"] / "rain.tif"}
+    with pytest.warns(UserWarning, match="predict: rates over other rasters are those of the model"):
+        predict_rasters(exact, rain, tmp_path / "out")
+    rate = open_raster(tmp_path / "out" / "mean.tif").values.ravel()[found.pixels.cell]
+    np.testing.assert_allclose(rate, found.surface().mean, rtol=1e-6)
 
 
 def test_invalid_polygons_are_repaired_and_it_is_said(found, land):

@@ -97,6 +97,17 @@ def _noted(*arguments, **others):
     return notes
 
 
+@pytest.mark.parametrize(
+    ("crs", "corner"), [("EPSG:2154", (6e5, 6.8e6)), ("EPSG:3034", (3.9e6, 3.1e6)), ("EPSG:5514", (-7e5, -8.5e5))]
+)
+def test_a_raster_of_the_world_covers_regions_in_any_system(crs, corner):
+    world = maps.raster(lambda x, y: y, maps.grid((180, 360), 1.0, (-180.0, 90.0), maps.DEGREES), "latitude")
+    regions = maps.halves(maps.grid((4, 6), 1e5, corner, crs))
+    pixels = _pixels(regions, None, {"latitude": world})
+    degrees = regions.to_crs(maps.DEGREES).total_bounds
+    assert degrees[1] - 1 < pixels.covariates.min() < pixels.covariates.max() < degrees[3] + 1
+
+
 def test_without_a_population_pixels_weigh_their_area():
     pixels = _pixels(maps.halves(maps.grid()), None, [maps.raster(np.arange(48.0), maps.grid(), "rain")])
     np.testing.assert_allclose(pixels.totals(), 24.0, rtol=2e-3)
@@ -113,6 +124,14 @@ def test_classes_become_columns_for_all_but_the_most_common():
     assert pixels.names == ("cover=4", "cover=9")
     np.testing.assert_array_equal(pixels.covariates, np.column_stack([codes == 4, codes == 9]))
     assert any('name it in "categorical"' in note for note in _noted(maps.halves(where), None, {"cover": cover}))
+
+
+@pytest.mark.parametrize("step", [400.0, 1700.0])  # averaged, or interpolated between
+def test_codes_on_another_grid_are_noted(step):
+    cover = maps.raster(RNG.choice([1.0, 4.0, 9.0], 900), maps.grid((30, 30), step), "cover")
+    rain = maps.raster(np.arange(144.0), maps.grid((12, 12)), "rain")
+    notes = _noted(maps.halves(maps.grid((12, 12))), None, {"rain": rain, "cover": cover}, resolution=1000.0)
+    assert any("cover: a few whole numbers" in note and '"categorical"' in note for note in notes)
 
 
 def test_gaps_are_filled_from_near_and_left_out_when_far():

@@ -1,5 +1,8 @@
 """One grid for everything: totals are kept, means are means, and what a file is stored as does not matter."""
 
+import importlib
+import tracemalloc
+
 import hypothesis
 import hypothesis.strategies as st
 import numpy as np
@@ -124,6 +127,27 @@ def test_windows_of_a_grid_are_treated_as_the_whole():
         expected = align(values, whole, kind)
         found = align(values, whole.window(3, 5, (6, 7)), kind)
         np.testing.assert_allclose(found, expected[3:9, 5:12], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("step", "made"),
+    [
+        (3100.0, lambda raster, where: align(raster, where, "intensive")),
+        (50.0, lambda raster, where: class_fractions(raster, where, np.arange(40.0).tolist())[3]),
+    ],
+)
+def test_a_raster_moves_to_another_grid_in_bounded_memory_and_to_the_same_numbers(step, made, monkeypatch):
+    n = int(60_000 / step)
+    source = maps.raster(RNG.integers(0, 40, (n, n)).astype(float), maps.grid((n, n), step))
+    where = maps.grid((600, 600), 100.0) if step > 100.0 else maps.grid((6, 6), 10_000.0)
+    expected = made(source, where)
+    monkeypatch.setattr(importlib.import_module("aggregauss.io.align"), "BAND", 50_000)
+    tracemalloc.start()
+    found = made(source, where)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    assert peak < 10e6  # bytes; 41 and 1,150 million for the whole at once
 
 
 def test_areas_of_cells_are_those_of_the_ellipsoid():

@@ -16,7 +16,7 @@ import pytest
 from aggregauss.report import Effect, Layer, write_page
 from aggregauss.report.outlines import outlines
 from aggregauss.report.page import SCRIPTS, page
-from aggregauss.report.raster import LARGEST, encode, thin
+from aggregauss.report.raster import LARGEST, encode, thin, thin_cells
 from report_data import BOUNDS, HOSTILE, quarter, report, surface
 
 
@@ -65,6 +65,24 @@ def test_a_grid_too_large_for_a_page_is_thinned_and_stays_in_place():
     height = (BOUNDS[3] - BOUNDS[1]) / values.shape[0]
     assert grid["north"] - grid["south"] == pytest.approx(801 * 3 * height)
     np.testing.assert_allclose(_decoded(drawn["layers"][0], (801, 3))[5], values[15:18].mean(), atol=0.02)
+
+
+def test_layers_that_come_thinned_are_drawn_like_whole_ones():
+    shape = (2 * LARGEST + 1, 7)
+    cell = np.random.default_rng(0).permutation(shape[0] * shape[1])[: 5 * LARGEST]
+    values = np.random.default_rng(1).uniform(1.0, 2.0, len(cell))
+    values[::9] = np.nan
+    whole = np.full(shape, np.nan)
+    whole.ravel()[cell] = values
+    thinned = thin_cells(cell, values, shape, 3)
+    np.testing.assert_allclose(thinned, thin(whole, 3), rtol=1e-12)
+    pages = [
+        report(layers=(Layer("a", image, "", "log", ""),), full=full)
+        for image, full in ((whole, None), (thinned, shape))
+    ]
+    before, after = (_payload(page(one)) for one in pages)
+    assert after["grid"] == before["grid"]
+    np.testing.assert_array_equal(*(_decoded(one["layers"][0], thinned.shape) for one in (after, before)))
 
 
 def test_outlines_come_back_within_half_a_unit():

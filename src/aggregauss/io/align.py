@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Kind = Literal["intensive", "extensive"]
-BAND = 4_000_000  # pixels of the source that are in memory at once
+BAND = 4_000_000  # numbers of the source, or of layers made of it, that are in memory at once
+HELD = 16  # numbers that interpolation holds for each cell
 LEAST = 1e-6  # share of a cell below which it counts as not touched
 
 
@@ -80,22 +81,23 @@ def _spread(
 ) -> np.ndarray:
     """Layers made of the source's values, redistributed; the source is read some rows at a time."""
     out = None
-    for part, values in bands(raster, grid):
+    count = len(layers(np.zeros((1, 1))))
+    for part, values in bands(raster, grid, count):
         made = np.stack([np.asarray(layer, float) for layer in layers(values)])
         added = redistribute(made, part, grid, ratio)
         out = added if out is None else out + added
     if out is None:
-        return np.zeros((len(layers(np.zeros((1, 1)))), *grid.shape))
+        return np.zeros((count, *grid.shape))
     return out
 
 
-def bands(raster: "xr.DataArray", grid: Grid) -> Iterator[tuple[Grid, np.ndarray]]:
-    """Rows of the raster near the grid, some at a time, with their values."""
+def bands(raster: "xr.DataArray", grid: Grid, layers: int = 1) -> Iterator[tuple[Grid, np.ndarray]]:
+    """Rows of the raster near the grid, some at a time, with their values, of which `layers` will be made."""
     source = grid_of(raster)
     (left, top), (right, bottom) = _near(source, grid)
     if right <= left:
         return
-    rows = max(1, BAND // (right - left))
+    rows = max(1, BAND // (layers * (right - left)))
     for first in range(top, bottom, rows):
         last = min(first + rows, bottom)
         part = source.window(first, left, (last - first, right - left))
@@ -113,6 +115,17 @@ def _near(source: Grid, grid: Grid) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def _interpolate(raster: "xr.DataArray", source: Grid, grid: Grid) -> np.ndarray:
+    """Interpolation at the centres of the cells, some rows of them at a time."""
+    out = np.empty(grid.shape)
+    rows, columns = grid.shape
+    some = max(1, BAND // (HELD * columns))
+    for first in range(0, rows, some):
+        last = min(first + some, rows)
+        out[first:last] = _interpolated(raster, source, grid.window(first, 0, (last - first, columns)))
+    return out
+
+
+def _interpolated(raster: "xr.DataArray", source: Grid, grid: Grid) -> np.ndarray:
     """Bilinear between the centres of the source's pixels; those without a value do not count."""
     (left, top), (right, bottom) = _near(source, grid)
     if right <= left or bottom <= top:

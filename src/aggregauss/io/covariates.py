@@ -9,7 +9,7 @@ import numpy as np
 from aggregauss.io.align import align, bands, class_fractions
 from aggregauss.io.gaps import REACH, filled
 from aggregauss.io.grid import Grid, grid_of
-from aggregauss.io.hygiene import looks_categorical
+from aggregauss.io.hygiene import looks_categorical, peek
 from aggregauss.io.projection import same_crs
 from aggregauss.io.rasters import raster_name
 from aggregauss.io.redistribute import pixel_ratio
@@ -70,7 +70,7 @@ def _measured(name: str, raster: "xr.DataArray", grid: Grid, cells: np.ndarray, 
         how = "interpolated between the centres of" if ratio.max() > 1 + 1e-6 else "averaged over"
         whose = "its own pixels" if ratio.max() > 1 + 1e-6 else "the pixels of the grid"
         notes.append(f"{name}: {how} {whose}.")
-    if looks_categorical(values):
+    if looks_categorical(peek(raster)):  # averages of codes are no whole numbers
         notes.append(
             f'{name}: a few whole numbers, taken as measurements. If they are codes, name it in "categorical".'
         )

@@ -101,18 +101,20 @@ def _opened(name: str, source: Any, regions: "gpd.GeoDataFrame", notes: list[str
     if is_pacific(crs_text(regions.crs)):
         raster = across_antimeridian(raster)
     grid, crs = grid_of(raster), crs_text(regions.crs)
-    box, other = tuple(regions.total_bounds), move_bounds(grid.bounds, grid.crs, crs)
+    own, other = tuple(regions.total_bounds), grid.bounds
+    box = move_bounds(own, crs, grid.crs)  # not the raster's box: that of the world has no image in most planes
     if box[0] >= other[2] or box[2] <= other[0] or box[1] >= other[3] or box[3] <= other[1]:
         raise ValueError(
             f"{WHO}: {name} does not overlap the regions: it covers {extent(other)}, they lie in {extent(box)} "
-            f"({short_name(crs)}). {_why_apart(box, other, crs)}"
+            f"({short_name(grid.crs)}). {_why_apart(own, grid, crs)}"
         )
     return declared(raster, name, notes)
 
 
-def _why_apart(box: tuple[float, ...], other: tuple[float, ...], crs: str) -> str:
-    """What may be wrong with two boxes that do not overlap."""
+def _why_apart(box: tuple[float, ...], grid: Grid, crs: str) -> str:
+    """What may be wrong with regions that do not overlap a raster."""
     west, south, east, north = box
+    other = move_bounds(grid.bounds, grid.crs, crs)
     if is_geographic(crs) and max(map(abs, box)) > 360:
         return "The regions' coordinates are no degrees: their reference system is another than the file says."
     if is_geographic(crs) and south < other[2] and north > other[0] and west < other[3] and east > other[1]:

@@ -1,8 +1,14 @@
 """Maps whose regional totals are those that were reported, exactly.
 
-Of every joint draw of the rates r_i, those of the pixels in region a are multiplied by y_a / Σ_i w_i r_i. What was
-reported is then met by each draw, and so by means and quantiles of totals; what remains uncertain is how a region's
-total is spread within it. A pixel that lies in several regions has the average of their factors.
+Of every joint draw r of the rates, the pixels i are scaled so that each region a has its reported total y_a,
+
+    x_i = r_i Π_a f_a^θ_ia,    Σ_i w_ai x_i = y_a,        f_a ← f_a y_a / Σ_i w_ai x_i   until all agree.
+
+A pixel of one region has the factor of this region, a pixel on a border a geometric mean of the factors on both sides:
+θ_ia is the part of it that lies in region a, rounded. With θ_ia in proportion to w_ai, x is of all maps that agree the
+nearest to r in the sense of Kullback and Leibler. Where a region reports nothing f_a = 0, also in the pixels that it
+shares. What was reported is met by each draw, and so by means and quantiles of totals; what remains uncertain is how a
+region's total is spread within it.
 """
 
 import dataclasses
@@ -10,12 +16,20 @@ from collections.abc import Iterator
 
 import jax.numpy as jnp
 import numpy as np
+from scipy import sparse
 
+from aggregauss.checks import warn
 from aggregauss.inference.draws import latent_draws
 from aggregauss.inference.posterior import Posterior
 from aggregauss.io.pixel_record import Pixels
+from aggregauss.io.words import several
 
 DRAWS = 1000
+PARTS = 4  # of a pixel to which θ is rounded: pixels of equal θ have equal factors, and are raked as one
+ROUNDS = 500
+AGREEMENT = 1e-12  # of log totals
+MUCH = 1e-6  # by which totals may differ before it is said
+BLOCK = 32  # draws at a time
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -24,29 +38,80 @@ class Benchmarked:
 
     pixels: Pixels
     post: Posterior
-    factors: np.ndarray  # (draws, regions)
+    log_factors: np.ndarray  # (draws, regions)
     seed: int
 
     def rates(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Blocks of pixels with their draws, shape (draws, pixels)."""
-        p = self.pixels
-        inside = np.bincount(p.pixel, p.share, minlength=len(p.population))
-        for rows, drawn in _rates(self.post, p, len(self.factors), self.seed):
-            mine = np.flatnonzero((p.pixel >= rows.start) & (p.pixel < rows.stop))
-            scale = np.zeros_like(drawn)
-            np.add.at(scale.T, p.pixel[mine] - rows.start, (self.factors[:, p.region[mine]] * p.share[mine]).T)
-            covered = inside[rows]
-            yield rows, drawn * np.where(covered > 0, scale / np.where(covered > 0, covered, 1.0), 1.0)
+        theta = _exponents(self.pixels)
+        for rows, drawn in _rates(self.post, self.pixels, len(self.log_factors), self.seed):
+            yield rows, drawn * _scale(theta[rows], self.log_factors)
 
     def totals(self, owner: np.ndarray, pixel: np.ndarray, weight: np.ndarray, size: int) -> np.ndarray:
         """Draws of Σ_j weight_j rate(pixel_j) over the pieces j of each owner, shape (draws, size)."""
-        return _sums(self.rates(), owner, pixel, weight, len(self.factors), size)
+        return _sums(self.rates(), owner, pixel, weight, len(self.log_factors), size)
 
 
 def benchmarked(post: Posterior, pixels: Pixels, y: np.ndarray, seed: int = 0, draws: int = DRAWS) -> Benchmarked:
     """Draws of the map, scaled to the reported totals y."""
-    totals = _sums(_rates(post, pixels, draws, seed), pixels.region, pixels.pixel, pixels.weight, draws, len(y))
-    return Benchmarked(pixels, post, y / totals, seed)
+    theta = _exponents(pixels)
+    codes = np.random.default_rng(0).random(len(y))  # sums of which tell one set of exponents from another
+    _, first, group = np.unique(theta @ codes, return_index=True, return_inverse=True)
+    alike = theta[first]
+    pair, owner = np.unique(pixels.region * len(first) + group[pixels.pixel], return_inverse=True)
+    unscaled = _sums(_rates(post, pixels, draws, seed), owner, pixels.pixel, pixels.weight, draws, len(pair))
+    region, group = np.divmod(pair, len(first))
+    parts = [slice(start, start + BLOCK) for start in range(0, draws, BLOCK)]
+    found = [_raked(unscaled[rows], region, group, alike, y) for rows in parts]
+    _say_what_differs(np.concatenate([totals for _, totals in found]), y, pixels)
+    return Benchmarked(pixels, post, np.concatenate([log_factors for log_factors, _ in found]), seed)
+
+
+def _exponents(pixels: Pixels) -> sparse.csr_array:
+    """θ, (pixels, regions)."""
+    shape = len(pixels.population), len(pixels.regions)
+    inside = np.bincount(pixels.pixel, pixels.share, minlength=shape[0])[pixels.pixel]
+    part = np.ceil(PARTS * pixels.share / inside - 1e-9)
+    whole = np.bincount(pixels.pixel, part, minlength=shape[0])[pixels.pixel]
+    return sparse.csr_array((part / whole, (pixels.pixel, pixels.region)), shape)
+
+
+def _scale(theta: sparse.csr_array, log_factors: np.ndarray) -> np.ndarray:
+    """Π_a f_a^θ_ia, (draws, rows of θ)."""
+    return np.exp(theta @ log_factors.T).T
+
+
+def _raked(
+    unscaled: np.ndarray, region: np.ndarray, group: np.ndarray, theta: sparse.csr_array, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log factors of some draws, and the totals that they make of those of pairs of a region and a group of pixels."""
+    log_factors = np.where(y > 0, np.zeros((len(unscaled), 1)), -np.inf)
+    gather = sparse.csr_array((np.ones(len(region)), (region, np.arange(len(region)))), (len(y), len(region)))
+
+    def totals() -> np.ndarray:
+        return (gather @ (unscaled * _scale(theta, log_factors)[:, group]).T).T
+
+    for _ in range(ROUNDS):
+        now = totals()
+        reachable = (y > 0) & (now > 0)
+        step = np.log(np.where(reachable, y, 1.0) / np.where(reachable, now, 1.0))
+        if np.abs(step).max() < AGREEMENT:
+            break
+        log_factors += step
+    return log_factors, totals()
+
+
+def _say_what_differs(totals: np.ndarray, y: np.ndarray, pixels: Pixels) -> None:
+    """A warning where no scaling of the pixels has the reported totals."""
+    worst = np.abs(totals - y).max(axis=0) / np.where(y > 0, y, 1.0)
+    apart = worst > MUCH
+    if apart.any():
+        most = int(np.argmax(worst))
+        warn(
+            f"predict: {several(int(apart.sum()), 'region')} cannot have what was reported, because neighbours share "
+            f'their pixels; most of all "{pixels.regions["label"].iloc[most]}" with {totals[:, most].mean():.4g} for '
+            f"{y[most]:.4g}. Give finer rasters or a finer resolution."
+        )
 
 
 def _rates(post: Posterior, pixels: Pixels, draws: int, seed: int) -> Iterator[tuple[slice, np.ndarray]]:

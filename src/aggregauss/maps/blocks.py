@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from aggregauss.checks import whole_number
+from aggregauss.checks import warn, whole_number
 from aggregauss.files import whole_file
 from aggregauss.io.align import align, class_fractions
 from aggregauss.io.covariates import by_name, with_rim
 from aggregauss.io.gaps import REACH, filled
 from aggregauss.io.geotiff import profile, small_cache
 from aggregauss.io.grid import Grid, grid_of
+from aggregauss.io.hygiene import declared
 from aggregauss.io.rasters import open_raster
 from aggregauss.io.redistribute import pixel_ratio
 from aggregauss.io.words import listed
@@ -137,7 +138,11 @@ def _job(
 ) -> Job:
     sources = by_name(covariates)
     chosen = [_source(name, sources) for name in names]
-    rasters = {name: open_raster(sources[name]) for name in dict.fromkeys(name for name, _ in chosen)}
+    notes: list[str] = []
+    needed = dict.fromkeys(name for name, _ in chosen)
+    rasters = {name: declared(open_raster(sources[name]), name, notes) for name in needed}
+    for note in notes:
+        warn(f"predict: {note}")
     if grid is None and not rasters:
         raise ValueError(f'{WHO}: give a "grid" where there are no covariates.')
     where = grid or min((grid_of(r) for r in rasters.values()), key=lambda g: float(g.cell_area_km2([g.size // 2])[0]))

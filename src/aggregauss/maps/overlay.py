@@ -9,7 +9,10 @@ from aggregauss.checks import first_bad, warn
 from aggregauss.io.coverage import coverage
 from aggregauss.io.pixel_record import Pixels
 from aggregauss.io.regions import read_shapes, repaired
+from aggregauss.io.words import several
 from aggregauss.supports.support import Measure, Support
+
+BEYOND = 0.01  # part of a polygon's area outside of the map from which it is said
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -20,6 +23,7 @@ class Pieces:
     pixel: np.ndarray
     weight: np.ndarray
     labels: np.ndarray  # of the polygons
+    covered: np.ndarray  # part of each polygon's area that lies on the map
 
     def bags(self, pixels: Pixels, measure: Measure) -> Support:
         """Each polygon as a bag of pixels."""
@@ -34,16 +38,21 @@ class Pieces:
         new[chosen] = np.arange(len(chosen))
         kept = np.flatnonzero(new[self.owner] >= 0)
         kept = kept[np.argsort(new[self.owner[kept]], kind="stable")]
-        return Pieces(new[self.owner[kept]], self.pixel[kept], self.weight[kept], self.labels[chosen])
+        return Pieces(
+            new[self.owner[kept]], self.pixel[kept], self.weight[kept], self.labels[chosen], self.covered[chosen]
+        )
 
 
 def own_pieces(pixels: Pixels) -> Pieces:
     """The regions that the map was made from."""
-    return Pieces(pixels.region, pixels.pixel, pixels.weight, pixels.regions["label"].to_numpy())
+    n = len(pixels.regions)
+    return Pieces(pixels.region, pixels.pixel, pixels.weight, pixels.regions["label"].to_numpy(), np.ones(n))
 
 
 def overlay(pixels: Pixels, target: Any) -> Pieces:
     """Any polygons: a GeoDataFrame, or a file of one."""
+    import shapely
+
     if pixels.grid is None:
         raise TypeError("predict: this map was made from a table of individuals, which has no grid to lay polygons on.")
     shapes = _in_coordinates_of_the_grid(target, pixels.grid.crs)
@@ -55,8 +64,8 @@ def overlay(pixels: Pixels, target: Any) -> Pieces:
     number = np.full(int(np.prod(pixels.grid.shape)), -1)
     number[pixels.cell] = np.arange(len(pixels.cell))
     known = (number[cell] >= 0) & (share > 0)
-    owner, pixel = owner[known], number[cell[known]]
-    weight = pixels.population[pixel] * share[known]
+    owner, pixel, share = owner[known], number[cell[known]], share[known]
+    weight = pixels.population[pixel] * share
     empty = ~(np.bincount(owner, weight, minlength=len(shapes)) > 0)
     if empty.any():
         row = first_bad(empty)[0]
@@ -64,7 +73,20 @@ def overlay(pixels: Pixels, target: Any) -> Pieces:
             f"predict: every polygon must hold people of the map, but row {row} ({shapes.index[row]!r}) has none. "
             f"Remove the {empty.sum()} such polygon(s)."
         )
-    return Pieces(owner, pixel, weight, np.asarray(shapes.index))
+    cells = shapely.area(np.asarray(outlines)) / np.abs(pixels.grid.step).prod()
+    covered = np.minimum(np.bincount(owner, share, minlength=len(shapes)) / cells, 1.0)
+    _say_beyond(covered, shapes.index)
+    return Pieces(owner, pixel, weight, np.asarray(shapes.index), covered)
+
+
+def _say_beyond(covered: np.ndarray, labels: Any) -> None:
+    beyond = 1.0 - covered > BEYOND
+    if beyond.any():
+        most = int(np.argmin(covered))
+        warn(
+            f"predict: {several(int(beyond.sum()), 'polygon')} beyond the map, most of all {labels[most]!r}, of whose "
+            f"area {1.0 - covered[most]:.0%} lies outside; numbers are those of the part inside."
+        )
 
 
 def _in_coordinates_of_the_grid(target: Any, crs: str) -> Any:

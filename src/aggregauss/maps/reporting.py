@@ -13,6 +13,7 @@ from aggregauss.maps.surface import Surface
 from aggregauss.maps.validate import LEVELS, Validation
 from aggregauss.metrics import coverage
 from aggregauss.report.data import Effect, Layer, ReportData
+from aggregauss.report.raster import block_size, thin_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +66,7 @@ def report_data(
         notes=found.pixels.notes,
         validation=None if validation is None else _scores(validation, per, unit),
         record={**found.record.words(), "settings": found.settings.words(), "warnings": list(found.warnings)},
+        full=None if found.pixels.grid is None else found.pixels.grid.shape,
         unit=unit,
     )
 
@@ -126,9 +128,8 @@ def _layers(found: Disaggregation, known: Surface, per: float, unit: str) -> tup
 
 
 def _image(grid: Grid, cell: np.ndarray, values: np.ndarray) -> np.ndarray:
-    image = np.full(int(np.prod(grid.shape)), np.nan)
-    image[cell] = values
-    return image.reshape(grid.shape)
+    """What a page can draw of the grid."""
+    return thin_cells(cell, values, grid.shape, block_size(grid.shape))
 
 
 def _trace(found: Disaggregation) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aggregauss.checks import warn
 from aggregauss.files import whole_folder
 from aggregauss.inference.posterior import Posterior
 from aggregauss.io.geopackage import write_geopackage
@@ -29,7 +30,10 @@ def polygon_table(
     level: float = 0.95,
     threshold: float | None = None,
 ) -> "pd.DataFrame":
-    """Polygons with their expected totals (or rates), intervals, joint intervals, and P(rate > threshold)."""
+    """Polygons with their expected totals (or rates), intervals, joint intervals, and P(rate > threshold).
+
+    `covered` is the part of a polygon's area that lies on the map; numbers and rates are those of this part.
+    """
     pieces = overlay(found.pixels, target)
     prediction, rates = found.predict(pieces, measure=measure), found.predict(pieces, measure="mean")
     table = prediction.to_frame(level)
@@ -37,6 +41,7 @@ def polygon_table(
     table["rate"] = rates.mean
     table["exceedance"] = rates.exceedance(found.rate if threshold is None else threshold)
     table["population"] = np.bincount(pieces.owner, pieces.weight, minlength=len(pieces.labels))
+    table["covered"] = pieces.covered
     return table
 
 
@@ -85,6 +90,12 @@ def predict_rasters(
     """Writes GeoTIFFs of the rate over other rasters of the same covariates, block by block; see `predict_raster`."""
     from aggregauss.maps.blocks import predict_raster  # Dask is slow to import
 
+    grid = found.pixels.grid
+    if grid is None:
+        raise TypeError(
+            "predict: this map was made from a table of individuals, whose coordinates have no known reference system "
+            "in which rasters could be found. Make it from regions and rasters."
+        )
     missing = [name for name in found.pixels.names if name.partition("=")[0] not in covariates]
     if missing:
         raise ValueError(
@@ -92,8 +103,12 @@ def predict_rasters(
             f"rasters for {', '.join(found.pixels.names)}."
         )
     predictor = PointPredictor(found.posterior, found.rate if threshold is None else float(threshold))
-    metric = None if found.pixels.grid is None else found.pixels.grid.metric
+    if found.settings.benchmark:
+        warn(
+            "predict: rates over other rasters are those of the model; what was reported scales the rates of this map "
+            "only."
+        )
     with whole_folder(out, overwrite) as folder:
-        predict_raster(predictor, covariates, folder, names=found.pixels.names, metric=metric, **options)
+        predict_raster(predictor, covariates, folder, names=found.pixels.names, metric=grid.metric, **options)
         written = sorted(path.name for path in folder.iterdir())
     return [Path(out) / name for name in written]

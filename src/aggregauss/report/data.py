@@ -71,7 +71,8 @@ class ReportData:
     `regions` is a GeoJSON FeatureCollection in the same coordinates whose properties hold `label`. The rows of `table`
     are the regions: label, observed, fitted, lower, upper, population, and rate in the unit of the first layer; a
     column `fitted_rate` becomes a map too, and further columns are shown in the table. `calibration` holds `level`,
-    `inside` (the share of regions inside intervals of that level) and perhaps `kind`.
+    `inside` (the share of regions inside intervals of that level) and perhaps `kind`. Where the layers are means over
+    blocks of a grid too large for a page (`raster.thin`), `full` is the shape of that grid.
     """
 
     title: str
@@ -89,6 +90,7 @@ class ReportData:
     notes: tuple[str, ...]
     validation: "pd.DataFrame | None"
     record: dict
+    full: tuple[int, int] | None = None
     unit: str = ""  # of the rates in the table and of the effects; by default that of the first layer
 
     def __post_init__(self) -> None:

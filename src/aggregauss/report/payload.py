@@ -1,6 +1,7 @@
 """The records as one JSON value for the page."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def payload(data: ReportData) -> dict[str, Any]:
         "unit": data.unit or (data.layers[0].unit if data.layers else ""),
         "geographic": data.geographic,
         "grid": _grid(data),
-        "layers": [encode(layer) for layer in _thinned(data.layers)],
+        "layers": [encode(layer) for layer in _thinned(data)],
         "outlines": outlines(data.regions, data.bounds),
         "table": frame(data.table.assign(label=data.table["label"].astype(str))),
         "calibration": frame(data.calibration),
@@ -35,17 +36,17 @@ def payload(data: ReportData) -> dict[str, Any]:
     }
 
 
-def _thinned(layers: tuple[Layer, ...]) -> list[Layer]:
-    block = block_size(layers[0].values.shape) if layers else 1
-    return (
-        [dataclasses.replace(layer, values=thin(layer.values, block)) for layer in layers] if block > 1 else [*layers]
-    )
+def _thinned(data: ReportData) -> Iterator[Layer]:
+    """The layers as they are drawn, one at a time."""
+    for layer in data.layers:
+        block = block_size(layer.values.shape)  # of layers that were thinned it is one
+        yield dataclasses.replace(layer, values=thin(layer.values, block)) if block > 1 else layer
 
 
 def _grid(data: ReportData) -> dict[str, Any]:
     """Shape and bounds of the grid as drawn; blocks that stick out at the south and the east move those bounds."""
     west, south, east, north = data.bounds
-    rows, columns = data.layers[0].values.shape if data.layers else (1, 1)
+    rows, columns = data.full or (data.layers[0].values.shape if data.layers else (1, 1))
     block = block_size((rows, columns))
     drawn = -(-rows // block), -(-columns // block)
     return {
