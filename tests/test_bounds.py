@@ -237,6 +237,28 @@ def test_grouping_changes_nothing():
     np.testing.assert_allclose(totals[0], totals[1], rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["poisson", "binomial"])
+def test_bags_in_rows_have_the_same_bound_and_slopes(name):
+    """Rows, the last atoms of which weigh nothing, against atoms in a line with the owner of each."""
+    model, observations = _model(name), _observations(name)
+    n, largest = len(observations.y), int(observations.support.atom_counts.max())
+    rows = Shape(n * largest, n, largest, np.dtype(float), every_atom=True, in_rows=True)
+    line = dataclasses.replace(rows, in_rows=False)
+    places, found = on_device(ag.Points(Z)), []
+    for shape in (rows, line):
+        group = pack(observations, np.arange(n), shape, np.random.default_rng(0))
+
+        @jax.jit
+        def total(vector, group=group):
+            own = unpack(model, vector)
+            now = prepare(own, places, Q, 1e-8)
+            return sum(jnp.sum(bounds.expected(own, places, now, group, b, KEY)) for b in ("linearised", "matched"))
+
+        found.append(jax.value_and_grad(total)(packed(model)))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-9)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-7)
+
+
 @eqx.filter_jit
 def _in_precision(model, group, dtype):
     places = on_device(ag.Points(Z))
