@@ -1,6 +1,7 @@
 """Bad input to models of bags: names, counts that belong to them, and settings of the search. One sentence each."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -79,6 +80,12 @@ CASES = {
     "columns by name": (_counted([1, 2, 3], standardise="all"), ValueError, ['"standardise" must be', "got 'all'"]),
     "landmarks beyond the data": (_closed(inducing=5), ValueError, ["fit:", "5 were asked for and there are 4"]),
     "no iterations": (_closed(max_iterations=0), ValueError, ['Collapsed: "max_iterations"', "but got 0"]),
+    "three keys": (
+        _counted([1, 2, 3], seed=jax.random.split(jax.random.key(0), 3)),
+        ValueError,
+        ['"seed" must be a whole number', "an array of shape (3,)"],
+    ),
+    "three numbers for a seed": (_counted([1, 2, 3], seed=jnp.arange(3)), ValueError, ['"seed"', "of shape (3,)"]),
     "fewer starts than one": (_exact(restarts=-1), ValueError, ['Exact: "restarts"', "at least 0", "-1"]),
     "a negative tolerance": (_exact(tolerance=-1.0), ValueError, ['Exact: "tolerance" must be a positive number']),
     "sites of counts": (
@@ -170,7 +177,7 @@ def test_what_is_known_of_every_bag_comes_as_one_number_or_by_name():
 
 def test_seeds_are_numbers_or_keys():
     scheme = Recording()
-    for seed in (7, np.int64(7)):
+    for seed in (7, np.int64(7), np.array(7), jnp.asarray(7)):
         GAUSSIAN.fit(BAGS, [1, 2, 3], seed=seed, inference=scheme)
         assert scheme.seed == 7
     found = []

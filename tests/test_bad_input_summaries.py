@@ -45,6 +45,7 @@ CASES = {
     "negative variance": (lambda: _fit(s2=[0.1, -0.1, 0.2]), ValueError, ['"variances" must not be negative', "row 1"]),
     "variance of one individual": (lambda: _fit(n=[3, 1, 5], s2=[0.1, 0.2, 0.3]), ValueError, ["zero for one individual", "row 1 is 0.2", "divisor n"]),
     "variance in words": (lambda: _fit(s2=["a", "b", "c"]), TypeError, ['"variances" must hold numbers only']),
+    "ragged counts": (lambda: _fit(n=[[3], [4, 5]]), TypeError, ['"counts" must hold numbers', "equal length"]),
     "scatter about a mean of zero": (lambda: _fit("poisson", y=[0.0, 1.0, 2.0], s2=[0.1, 1.0, 1.0]), ValueError, ["zero where the mean is at an end", "row 0 is 0.1"]),
     "too few variances": (lambda: _fit(s2=[0.1, 0.1]), ValueError, ['"variances"', "2 values for 3 rows"]),
     "variance not a number": (lambda: _fit(s2=[0.1, NAN, 0.2]), ValueError, ['"variances" must be finite', "row 1"]),

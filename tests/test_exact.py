@@ -258,6 +258,19 @@ def test_predictions_do_not_depend_on_the_blocks(monkeypatch):
     monkeypatch.setattr(conditional, "BLOCK", 100)
     np.testing.assert_allclose(post.predict(x).mean, whole.mean, rtol=1e-12)
 
+@pytest.mark.parametrize(
+    "likelihood", [ag.Gaussian(0.1), ag.LaplaceNoise(0.5, ag.fixed(0.1))], ids=["normal", "Laplace"]
+)
+def test_nothing_exceeds_infinity(likelihood):
+    post = ag.GP(ag.RBF(1.0), likelihood).fit(
+        ag.Points([0.0, 1.0]), [0.3, -0.2], inference=ag.EP(optimise=False), progress=False
+    )
+    found = post.predict(ag.Points([0.0, 1.0, 2.0]), "observation")
+    assert found.exceedance(np.inf).tolist() == [0.0, 0.0, 0.0]
+    one = found.exceedance([-np.inf, 0.1, np.inf])
+    assert one.tolist() == [1.0, found.exceedance(0.1)[1], 0.0]
+
+
 
 def test_a_series_is_aligned_by_name():
     import pandas as pd

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from aggregauss.archive import storable
-from aggregauss.checks import as_numbers, as_vector, first_bad
+from aggregauss.checks import as_numbers, as_rows, as_vector, first_bad
 from aggregauss.latent.means import Moments, moments
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.supports.layout import Layout, layout
@@ -87,8 +87,7 @@ def observe(support: Any, y: Any, noise_variance: Any, counts: Any = None, varia
 
 def _each(support: Support, given: Any, name: str) -> np.ndarray:
     """One number for each row, where one alone is that of all."""
-    spread = np.full(len(support), given) if np.ndim(given) == 0 else _aligned(support, given, name)
-    return as_vector(spread, "fit", name, len(support))
+    return as_rows(_aligned(support, given, name), "fit", name, len(support))
 
 
 def _variances(support: Support, counts: np.ndarray | None, given: Any) -> np.ndarray | None:
@@ -96,9 +95,10 @@ def _variances(support: Support, counts: np.ndarray | None, given: Any) -> np.nd
     if given is None:
         return None
     raw = as_numbers(_aligned(support, given, "variances"), "fit", "variances")
-    if counts is not None and raw.shape == counts.shape:
+    raw = raw[:, 0] if raw.shape == (len(support), 1) else raw
+    if counts is not None and raw.shape in ((), counts.shape):
         raw = np.where((counts == 1) & np.isnan(raw), 0.0, raw)
-    return as_vector(raw, "fit", "variances", len(support))
+    return as_rows(raw, "fit", "variances", len(support))
 
 
 def refuse_duplicates(observations: Observations) -> None:
