@@ -117,7 +117,7 @@ def _regions(X: np.ndarray, regions: Any) -> Found:
 def _as_areas(regions: Any) -> Any:
     """What `Polygons` takes, or None where there is no geometry."""
     if isinstance(regions, Support):
-        return regions.geometry
+        return None if regions.geometry is None else regions
     if hasattr(regions, "geom_type") and np.ndim(regions) == 0:
         return [regions]
     listed = hasattr(regions, "geometry") or any(hasattr(r, "geom_type") for r in np.asarray(regions, object).flat)
@@ -132,7 +132,7 @@ def _in_areas(X: np.ndarray, regions: Any) -> Found:
         raise ValueError(
             f'summarise: areas have two dimensions, but "points" has {X.shape[1]}. Give names as "regions".'
         )
-    areas = Polygons(regions, measure="mean")
+    areas = regions.with_measure("mean") if isinstance(regions, Support) else Polygons(regions, measure="mean")
     assert areas.geometry is not None
     individual, area = shapely.STRtree(areas.geometry).query(shapely.points(X), predicate="intersects")
     owner = np.full(len(X), len(areas))
