@@ -281,6 +281,12 @@ def test_covariates_a_kernel_cannot_make_sense_of_are_called_out(X, lengthscale,
         model.fit(points, [1.0, 2.0, 3.0], inference=scheme, standardise=True)
 
 
+def test_standardising_is_no_remedy_for_what_was_standardised():
+    model, points = ag.GP(ag.RBF([1e-4, 1.0]), ag.Gaussian(0.1)), ag.Points(UNEQUAL)
+    with pytest.warns(UserWarning, match=r"column's standard deviation is 1\. Give a start near that\.$"):
+        model.fit(points, [1.0, 2.0, 3.0], inference=ag.Exact(optimise=False), standardise=True)
+
+
 def test_what_only_other_models_have(post):
     with pytest.raises(TypeError, match="LinearEffects"):
         post.effects()
