@@ -74,8 +74,6 @@ class SampleQuasi(Conjugate):
         self.family = one_of(family, tuple(FAMILIES), "SampleQuasi", "family") if isinstance(family, str) else "user"
         options = FAMILIES[family].links if isinstance(family, str) else USER_LINKS
         self.link = options[0] if link is None else one_of(link, options, "SampleQuasi", "link")
-        if region_sd is not None and not region_effect:
-            raise ValueError('SampleQuasi: "region_sd" is that of a region effect. Give region_effect=True too.')
         self.region_effect = bool(region_effect)
         known = dispersion is None and not self.about.open
         effect = sd_of_regions(region_effect, region_sd, "SampleQuasi")
@@ -176,9 +174,9 @@ class SampleQuasi(Conjugate):
         most = y * (1.0 - y) * (1.0 + ROUNDING) + ROUNDING
         for bad, wanted, remedy in (
             (variances < 0, "not be negative", "Give variances among individuals, with divisor n."),
-            (self._alike(y) & some, "be zero under a dispersion that is fixed at zero", "Let it be learned."),
             ((counts == 1) & some, "be zero for one individual", "Give variances among individuals, with divisor n."),
             (at_end & some, "be zero where the mean is at an end of its range", "Look at the mean of that row too."),
+            (self._alike(y) & some, "be zero under a dispersion that is fixed at zero", "Let it be learned."),
             (
                 (self.family == "binomial") & (variances > most),
                 "not exceed ȳ (1 - ȳ) for zeros and ones",
@@ -202,12 +200,12 @@ class SampleQuasi(Conjugate):
             warn(
                 f'fit: the "variances" are {ratio:.2g} times those of individuals of one mean under the dispersion '
                 f"{float(self.dispersion):g}, which is fixed. SampleQuasi(..., dispersion=2.0) learns it."
+            )
+
     def _alike(self, y: np.ndarray) -> np.ndarray:
         """Where individuals have no variance under a dispersion that is not learned."""
         v = np.asarray(self.about.variance(jnp.asarray(y), self.dispersion))
         return dict(self.marks)["dispersion"].fixed & (v == 0.0)
-
-            )
 
     def _at(self, seen: Seen) -> tuple[Values, Values]:
         """ȳ and g'(T)."""
