@@ -1,5 +1,7 @@
 """Bad input gives one sentence: the argument, the row, what was expected, what to do. Nothing is computed first."""
 
+import jax
+import jax.numpy as jnp
 import jaxtyping
 import numpy as np
 import pandas as pd
@@ -77,6 +79,8 @@ CASES = {
     "y not finite": (lambda: _fit(y=[1.0, INF, 2.0]), ValueError, ['"y" must be finite', "row 1 is inf"]),
     "y is text": (lambda: _fit(y=["1", "b", "2"]), TypeError, ['"y" must hold numbers only']),
     "negative noise": (lambda: _fit(noise=[0.1, -0.1, 0.1]), ValueError, ['"noise_variance" must not be negative', "row 1"]),
+    "ragged noise": (lambda: _fit(noise=[[0.1], [0.1, 0.2]]), TypeError, ['"noise_variance" must hold numbers', "equal length"]),
+    "ragged spread": (lambda: ag.LinearEffects([0, 1], sd=[[1], [2, 3]]), TypeError, ['"sd" must hold numbers', "equal length"]),
     "nan noise": (lambda: _fit(noise=[0.1, NAN, 0.1]), ValueError, ['"noise_variance" must be finite', "row 1"]),
     "noise too short": (lambda: _fit(noise=[0.1]), ValueError, ["1 values for 3 rows"]),
     "raw array as support": (lambda: _fit(support=np.zeros((3, 1))), TypeError, ['"support" must be', "Points(X)"]),
@@ -188,6 +192,27 @@ def post():
         (lambda p: p.predict(BINS).interval("wide"), ValueError, ["strictly between 0 and 1", "'wide'"]),
         (lambda p: p.predict(BINS).log_density([1.0, 2.0]), ValueError, ['"y" must have one value', "2 values for 3"]),
         (lambda p: p.predict(BINS).exceedance([1.0, 2.0]), ValueError, ['"threshold"', "2 values for 3 rows"]),
+        (
+            lambda p: p.predict(BINS).exceedance(NAN),
+            ValueError,
+            ['"threshold" must be numbers, but row 0 is nan', "the 1 such"],
+        ),
+        (
+            lambda p: p.predict(BINS).exceedance([[1], [2, 3]]),
+            TypeError,
+            ['"threshold" must hold numbers', "equal length"],
+        ),
+        (lambda p: p.predict(BINS).quantile([[0.1], [0.2, 0.3]]), TypeError, ['"p" must hold numbers', "equal length"]),
+        (
+            lambda p: p.predict(BINS).joint_interval(key=0.5),
+            TypeError,
+            ['joint_interval: "key" must be a whole', "0.5"],
+        ),
+        (
+            lambda p: p.predict(BINS).sample(jax.random.split(jax.random.key(0), 3)),
+            TypeError,
+            ['"key" must be', "shape (3,)"],
+        ),
         (lambda p: p.predict(BINS).sample(0.5), TypeError, ['"key" must be a whole number or a JAX key', "0.5"]),
         (lambda p: p.predict(BINS).sample(0, -1), ValueError, ['"n" must be a whole number of at least 0', "-1"]),
         (lambda p: p.leave_one_out().sample(), TypeError, ["no joint distribution"]),
@@ -197,6 +222,15 @@ def test_questions_a_posterior_cannot_answer(post, ask, kind, words):
     with pytest.raises(kind) as caught:
         ask(post)
     assert all(word in str(caught.value) for word in words)
+
+
+def test_a_number_in_an_array_without_dimensions_is_that_number(post):
+    found = post.predict(BINS)
+    for array in (np.array, jnp.asarray):
+        np.testing.assert_array_equal(found.quantile(array(0.3)), found.quantile(0.3))
+        np.testing.assert_array_equal(found.sample(array(3), array(2)), found.sample(3, 2))
+        assert ag.LogNormal(array(1.0), array(0.5)) == ag.LogNormal(1.0, 0.5)
+        assert ag.Exact(tolerance=array(1e-3), restarts=array(0)).fit(MODEL, post.observations, progress=False)
 
 
 def test_leave_one_out_needs_exact_inference():
@@ -245,6 +279,12 @@ def test_covariates_a_kernel_cannot_make_sense_of_are_called_out(X, lengthscale,
         return
     with pytest.warns(UserWarning, match=words):  # standard deviations of one change nothing
         model.fit(points, [1.0, 2.0, 3.0], inference=scheme, standardise=True)
+
+
+def test_standardising_is_no_remedy_for_what_was_standardised():
+    model, points = ag.GP(ag.RBF([1e-4, 1.0]), ag.Gaussian(0.1)), ag.Points(UNEQUAL)
+    with pytest.warns(UserWarning, match=r"column's standard deviation is 1\. Give a start near that\.$"):
+        model.fit(points, [1.0, 2.0, 3.0], inference=ag.Exact(optimise=False), standardise=True)
 
 
 def test_what_only_other_models_have(post):

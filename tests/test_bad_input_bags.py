@@ -1,6 +1,7 @@
 """Bad input to models of bags: names, counts that belong to them, and settings of the search. One sentence each."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,6 +25,10 @@ def _counted(y, **others):
 
 def _searched(**settings):
     return lambda: MODEL.fit(BAGS, [1, 2, 3], inference=ag.SVI(**settings), progress=False)
+
+
+def _sites(**settings):
+    return lambda: GAUSSIAN.fit(BAGS, [1, 2, 3], inference=ag.EP(**settings), progress=False)
 
 
 def _closed(**settings):
@@ -75,12 +80,21 @@ CASES = {
         ['"noise_variance" and the supports', '"c" is only in the supports'],
     ),
     "a negative seed": (_counted([1, 2, 3], seed=-1), ValueError, ['"seed" must be a whole number', "-1"]),
+    "three keys": (
+        _counted([1, 2, 3], seed=jax.random.split(jax.random.key(0), 3)),
+        ValueError,
+        ['"seed" must be a whole number', "an array of shape (3,)"],
+    ),
+    "three numbers for a seed": (_counted([1, 2, 3], seed=jnp.arange(3)), ValueError, ['"seed"', "of shape (3,)"]),
     "half a seed": (_counted([1, 2, 3], seed=0.5), ValueError, ['"seed" must be a whole number', "0.5"]),
     "columns by name": (_counted([1, 2, 3], standardise="all"), ValueError, ['"standardise" must be', "got 'all'"]),
     "landmarks beyond the data": (_closed(inducing=5), ValueError, ["fit:", "5 were asked for and there are 4"]),
     "no iterations": (_closed(max_iterations=0), ValueError, ['Collapsed: "max_iterations"', "but got 0"]),
     "fewer starts than one": (_exact(restarts=-1), ValueError, ['Exact: "restarts"', "at least 0", "-1"]),
-    "a negative tolerance": (_exact(tolerance=-1.0), ValueError, ['Exact: "tolerance" must be a positive number']),
+    "a negative tolerance": (_exact(tolerance=-1.0), ValueError, ['Exact: "tolerance" must be at least 0']),
+    "sites that jump too far": (_sites(damping=1.5), ValueError, ['EP: "damping" must be', "at most 1", "1.5"]),
+    "no sweep": (_sites(max_sweeps=0), ValueError, ['EP: "max_sweeps" must be a whole number', "0"]),
+    "sites that never stand still": (_sites(sweep_tolerance=0.0), ValueError, ['EP: "sweep_tolerance" must be', "0.0"]),
     "sites of counts": (
         lambda: MODEL.fit(BAGS, [1, 2, 3], inference=ag.EP()),
         TypeError,
@@ -95,7 +109,7 @@ CASES = {
     "a scale for each under SVI": (
         lambda: ag.GP(ag.RBF(1.0), ag.LaplaceNoise([1.0, 2.0, 3.0])).fit(BAGS, [1, 2, 3], inference=ag.SVI()),
         TypeError,
-        ["known to EP only", "one scale"],
+        ["known to EP only, which fits a GP", "one scale"],
     ),
     "a constraint of another kind": (
         lambda: ag.GP(ag.RBF(), constraint=5),
@@ -170,7 +184,7 @@ def test_what_is_known_of_every_bag_comes_as_one_number_or_by_name():
 
 def test_seeds_are_numbers_or_keys():
     scheme = Recording()
-    for seed in (7, np.int64(7)):
+    for seed in (7, np.int64(7), np.array(7), jnp.asarray(7)):
         GAUSSIAN.fit(BAGS, [1, 2, 3], seed=seed, inference=scheme)
         assert scheme.seed == 7
     found = []

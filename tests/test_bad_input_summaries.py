@@ -6,6 +6,7 @@ import pytest
 import shapely
 
 import aggregauss as ag
+from aggregauss.inference.data import Observations, contradiction
 
 NAN = float("nan")
 POINTS = ag.Points([0.0, 1.0, 2.0])
@@ -44,6 +45,7 @@ CASES = {
     "too few counts": (lambda: _fit(n=[3, 4]), ValueError, ['"counts"', "2 values for 3 rows"]),
     "negative variance": (lambda: _fit(s2=[0.1, -0.1, 0.2]), ValueError, ['"variances" must not be negative', "row 1"]),
     "variance of one individual": (lambda: _fit(n=[3, 1, 5], s2=[0.1, 0.2, 0.3]), ValueError, ["zero for one individual", "row 1 is 0.2", "divisor n"]),
+    "ragged counts": (lambda: _fit(n=[[3], [4, 5]]), TypeError, ['"counts" must hold numbers', "equal length"]),
     "variance in words": (lambda: _fit(s2=["a", "b", "c"]), TypeError, ['"variances" must hold numbers only']),
     "scatter about a mean of zero": (lambda: _fit("poisson", y=[0.0, 1.0, 2.0], s2=[0.1, 1.0, 1.0]), ValueError, ["zero where the mean is at an end", "row 0 is 0.1"]),
     "too few variances": (lambda: _fit(s2=[0.1, 0.1]), ValueError, ['"variances"', "2 values for 3 rows"]),
@@ -111,6 +113,35 @@ def test_variance_of_one_individual_may_be_missing():
     assert np.isfinite(post.evidence)
 
 
+@pytest.mark.parametrize("s2", [[[NAN], [0.1], [0.2]], [NAN, 0.1, 0.2]], ids=["a column", "a list"])
+def test_a_column_of_variances_is_the_list_of_them(s2):
+    post = _fit(n=[1, 4, 5], s2=s2, dispersion=0.1, inference=ag.Exact(optimise=False))
+    assert post.observations.variances.tolist() == [0.0, 0.1, 0.2]
+
+
+def test_one_variance_is_that_of_all_summaries():
+    one, other = (_fit(s2=s2, dispersion=0.1, inference=ag.Exact(optimise=False)) for s2 in (0.2, [0.2] * 3))
+    assert one.evidence == other.evidence
+
+
+@pytest.mark.parametrize("effect", [False, True])
+def test_individuals_that_cannot_differ_say_nothing_of_a_dispersion_of_zero(effect):
+    settings = {"dispersion": ag.fixed(0.0), "region_effect": effect, "inference": ag.Exact(optimise=False)}
+    assert _fit(s2=[0.0] * 3, **settings).evidence == _fit(s2=None, **settings).evidence
+    with pytest.raises(ValueError, match=r'"variances" must be zero under a dispersion that is fixed at zero.*row 1'):
+        _fit(s2=[0.0, 0.1, 0.0], **settings)
+
+
+def test_a_negative_binomial_without_dispersion_is_poisson():
+    """v = η + φ η² at φ = 0: individuals scatter, and two rows of one place have noise."""
+    again, ask = ag.Points([0.0, 1.0, 0.0]), ag.Exact(optimise=False)
+    one, other = (
+        _fit(family, y=[1.0, 2.0, 1.1], s2=[1.0, 2.2, 0.9], support=again, inference=ask, dispersion=ag.fixed(phi))
+        for family, phi in (("negative_binomial", 0.0), ("poisson", 1.0))
+    )
+    assert one.evidence == pytest.approx(other.evidence, rel=1e-12)
+
+
 def test_non_negative_function_of_summaries_says_what_to_do():
     model = ag.GP(ag.RBF(1.0), ag.SampleQuasi(), constraint=ag.NonNegative([0.0, 1.0]))
     with pytest.raises(TypeError, match=r"EP: not known for SampleQuasi.*Gaussian"):
@@ -132,3 +163,29 @@ def test_summaries_of_one_place_that_contradict_each_other_are_warned_of():
     _fit(
         "poisson", y=[1.0, 2.0, 3.0], n=[400, 10, 300], support=again, inference=ask, region_effect=True, region_sd=1.0
     )
+    with pytest.warns(UserWarning, match="If neither is a mistake, a larger region_sd lets regions differ"):
+        _fit(
+            "poisson", [1.0, 2.0, 3.0], [4000, 10, 3000], None, again, ask, region_effect=True, region_sd=ag.fixed(0.01)
+        )
+    tasks = ag.MultiTaskGP([ag.RBF(1.0)], {"other": ag.Gaussian(0.1), "rates": ag.SampleQuasi("poisson")})
+    data = {"other": (ag.Points([0.0, 0.0]), [1.0, 9.0]), "rates": (again, [1.0, 2.0, 3.0])}
+    with pytest.warns(UserWarning, match='rows 0 and 2 of task "rates" are of the same place') as caught:
+        tasks.fit(data, counts={"rates": [400, 10, 300]}, inference=ask, progress=False)
+    assert len(caught) == 1
+
+
+def test_summaries_between_those_of_least_and_greatest_mean_are_compared_too():
+    means, n, places = [1.0, 2.0, 3.0, 0.5, 1.0], [4000, 4000, 1, 1, 9], ag.Points([0.0, 0.0, 0.0, 0.0, 1.0])
+    with pytest.warns(UserWarning, match=r"rows 0 and 1 .* differ by 35\.8"):
+        _fit("poisson", y=means, n=n, support=places, inference=ag.Exact(optimise=False))
+
+
+def test_of_many_summaries_of_one_place_the_two_that_differ_most_are_named():
+    rng = np.random.default_rng(0)
+    y, noise = rng.standard_normal(400), np.ones(400)
+    y[[70, 300]], noise[[70, 300]] = [0.5, -0.6], 0.01
+    seen = Observations(ag.Points(np.zeros(400)), y, noise)
+    apart = np.abs(y[:, None] - y) / np.sqrt(noise[:, None] + noise)
+    one, other, z = contradiction(seen, noise)
+    assert (one, other) == (70, 300)
+    assert z == pytest.approx(apart.max())

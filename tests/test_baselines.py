@@ -410,6 +410,10 @@ def test_training_that_ends_far_above_where_it_began_is_called_out():
     _finite(trained._replace(validation_nll=np.array([3.0, 90.0])))  # the state after the first epoch was kept
 
 
+def test_validation_bags_that_are_less_likely_than_those_of_training_are_no_divergence():
+    _finite(Trained(None, np.array([2.0, 1.5]), np.array([50.0, 45.0])))
+
+
 def test_starting_values_are_finite_without_counts_or_variation():
     for kind in KINDS:
         assert np.isfinite(Observation(*kind).start(np.zeros(3), np.ones(3))).all()

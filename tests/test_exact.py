@@ -219,6 +219,15 @@ def test_prior_densities_integrate_to_one(prior):
     assert mass == pytest.approx(1.0, abs=1e-6)
 
 
+def test_a_search_may_go_on_until_nothing_changes():
+    y = np.sin(np.arange(6.0))
+    posts = [
+        ag.GP(ag.RBF(1.0), ag.Gaussian(0.1)).fit(ag.Points(np.arange(6.0)), y, inference=scheme, progress=False)
+        for scheme in (ag.Exact(restarts=0, tolerance=0.0), ag.Exact(restarts=0, tolerance=1e-10))
+    ]
+    assert posts[0].evidence == pytest.approx(posts[1].evidence, abs=1e-6)
+
+
 def test_restarts_find_the_better_of_two_optima():
     x = np.linspace(0, 20, 40)
     y = np.sin(2 * x)
@@ -247,6 +256,19 @@ def test_intervals_quantiles_and_exceedance_are_consistent():
     frame = prediction.to_frame(0.9)
     np.testing.assert_allclose(frame["lower"], low)
     assert "Points(2 in 1-d)" in repr(prediction)
+
+
+@pytest.mark.parametrize(
+    "likelihood", [ag.Gaussian(0.1), ag.LaplaceNoise(0.5, ag.fixed(0.1))], ids=["normal", "Laplace"]
+)
+def test_nothing_exceeds_infinity(likelihood):
+    post = ag.GP(ag.RBF(1.0), likelihood).fit(
+        ag.Points([0.0, 1.0]), [0.3, -0.2], inference=ag.EP(optimise=False), progress=False
+    )
+    found = post.predict(ag.Points([0.0, 1.0, 2.0]), "observation")
+    assert found.exceedance(np.inf).tolist() == [0.0, 0.0, 0.0]
+    one = found.exceedance([-np.inf, 0.1, np.inf])
+    assert one.tolist() == [1.0, found.exceedance(0.1)[1], 0.0]
 
 
 def test_predictions_do_not_depend_on_the_blocks(monkeypatch):

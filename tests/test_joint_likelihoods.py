@@ -17,6 +17,7 @@ from aggregauss.inference.climb import climb
 from aggregauss.inference.groups import choose_shapes, pack
 from aggregauss.inference.inducing import on_device
 from aggregauss.inference.passes import Passes
+from aggregauss.inference.prediction import Prediction
 from aggregauss.inference.sparse import prepare
 from aggregauss.inference.starts import starts
 from aggregauss.inference.variational import Moments2
@@ -83,6 +84,26 @@ def test_class_probabilities_add_up_and_have_quantiles():
     np.testing.assert_allclose(found.variance[0], p.var(axis=0), rtol=0.03)
     np.testing.assert_allclose(found.quantile(0.9)[0], np.quantile(p, 0.9, axis=0), atol=0.03)
     np.testing.assert_allclose(found.log_prob(np.array([1.0])), np.log(found.mean[:, 1]))
+
+
+def test_exceedance_of_a_class_probability_is_the_share_of_draws_above():
+    m, C = np.array([[0.5, -1.0], [0.0, 1.0]]), np.array([[[0.4, 0.1], [0.1, 0.2]]] * 2)
+    f = RNG.multivariate_normal(m[0], C[0], 200_000)
+    p = np.exp(np.column_stack([np.zeros(len(f)), f]))
+    p = p / p.sum(axis=1, keepdims=True)
+    found = ag.Categorical(3).response_jointly(m, C)
+    for threshold in (0.3, [0.3, 0.5]):
+        above = _prediction(found).exceedance(threshold)
+        assert above.shape == (2, 3)
+        np.testing.assert_allclose(above[0], (p > 0.3).mean(axis=0), atol=0.05)
+    many = [np.repeat(x[:1], found.draws.shape[1], axis=0) for x in (m, C)]  # as many rows as draws
+    same = _prediction(ag.Categorical(3).response_jointly(*many)).exceedance(0.3)
+    np.testing.assert_allclose(same, np.broadcast_to(_prediction(found).exceedance(0.3)[0], same.shape))
+
+
+def _prediction(marginals):
+    places = ag.Points(np.arange(float(len(marginals.mean))))
+    return Prediction(marginals, places, lambda: (marginals.mean, marginals.variance), "response")
 
 
 def test_densities_are_scipys():

@@ -10,6 +10,7 @@ from sklearn.gaussian_process import kernels as sk
 import aggregauss as ag
 from aggregauss.archive import load, write
 from aggregauss.kernels.covariance import variances
+from aggregauss.kernels.distance import squared
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.parameters import pack, unpack
 from aggregauss.supports.support import halved
@@ -199,6 +200,19 @@ def test_many_dimensions_use_the_matrix_product_and_agree_with_differences():
     square = (((X[:, None] - Y[None]) / scale) ** 2).sum(-1)
     np.testing.assert_allclose(ag.cov(ag.RBF(scale), ag.Points(X), ag.Points(Y)), np.exp(-square / 2), rtol=1e-10)
     np.testing.assert_allclose(ag.cov(ag.Matern12(scale), ag.Points(X)).diagonal(), 1.0, rtol=1e-6)
+
+
+def test_slope_of_the_lengthscale_in_single_precision_is_that_in_double_over_many_lengthscales():
+    """∂L/∂s_k = -2 Σ_ij G_ij (x_ik - y_jk)² / s_k³, of terms a thousand times smaller than Σ_ij G_ij x_ik²."""
+    rng = np.random.default_rng(0)
+    single = [jnp.asarray(rng.uniform(0.0, 100.0, (n, 2)), "float32") for n in (20_000, 300)]
+
+    def loss(scale, X, Y):
+        return jnp.sum(jnp.exp(-0.5 * squared(X, Y, scale)))
+
+    found = jax.grad(loss)(jnp.ones(2, "float32"), *single)
+    expected = jax.grad(loss)(jnp.ones(2), *(x.astype(float) for x in single))
+    np.testing.assert_allclose(found, expected, rtol=1.5e-5)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 4])

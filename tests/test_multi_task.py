@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -275,6 +276,20 @@ def test_covariates_of_wildly_different_scales_are_called_out():
     model = ag.MultiTaskGP([ag.RBF(1.0)], {"a": ag.Gaussian(), "b": ag.Gaussian()})
     with pytest.warns(UserWarning, match="range from 1.07 to 1.07e.06. Bring the columns to one scale"):
         model.fit({"a": (uneven, x), "b": (uneven[:2], [1.0, 2.0])}, inference=KEEP)
+
+
+def test_what_is_wrong_for_several_kernels_alike_is_said_once():
+    x = np.arange(4.0)
+    model = ag.MultiTaskGP([ag.RBF(1.0), ag.RBF(2.0)], {"a": ag.Gaussian()})
+    with pytest.warns(UserWarning, match="or give a list of lengthscales") as caught:
+        model.fit({"a": (ag.Points(np.column_stack([x, 1e6 * x])), x)}, inference=KEEP)
+    assert len(caught) == 1
+
+
+def test_a_key_is_a_seed():
+    model, scheme = _fixed([[1.0, -0.7]]).replace({"mean.values": None}), ag.Exact(restarts=1)
+    one, other = (model.fit(DATA, inference=scheme, seed=jax.random.key(3), progress=False) for _ in range(2))
+    assert one.evidence == other.evidence
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -334,3 +334,14 @@ def test_areas_as_a_support_are_areas():
     one, other = (ag.summarise(X, Y, regions=r) for r in (areas, ag.Polygons(areas)))
     np.testing.assert_array_equal(one.mean, other.mean)
     assert len(ag.summarise(X, Y, regions=shapely.box(0, 0, 4, 4))) == 1
+
+
+def test_areas_as_a_support_keep_their_names_and_their_atoms():
+    import geopandas as gpd
+
+    named = gpd.GeoSeries([shapely.box(0, 0, 2, 4), shapely.box(2, 0, 4, 4)], index=["a", "b"])
+    areas = ag.Polygons(named, method="centroids", atoms=50, seed=3)
+    found = ag.summarise(X, Y, regions=areas)
+    assert found.regions.labels.tolist() == ["a", "b"]
+    assert found.regions.measure == "mean"
+    np.testing.assert_array_equal(found.regions.center, areas.center)

@@ -229,7 +229,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         with pytest.raises(ValueError, match="belongs to another model, other data or other settings"):
             _fit(max_epochs=1, checkpoint=path, **changes)
     path.write_text("not a checkpoint")
-    with pytest.raises(ValueError, match=r'"checkpoint" .*run cannot be read .* Delete it, or give another'):
+    with pytest.raises(ValueError, match=r'"checkpoint" .*run cannot be read as a saved run. Delete it, or give an'):
         _fit(max_epochs=1, checkpoint=path)
 
 

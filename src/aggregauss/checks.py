@@ -28,8 +28,8 @@ def of_task(task: str) -> Iterator[None]:
         raise type(error)(f'task "{task}": {error}') from error
 
 
-def as_vector(x: Any, who: str, name: str, length: int | None = None) -> np.ndarray:
-    """A finite float64 vector, or a sentence that says which row is not."""
+def as_vector(x: Any, who: str, name: str, length: int | None = None, infinite: bool = False) -> np.ndarray:
+    """A float64 vector, finite unless it may be `infinite`, or a sentence that says which row is not."""
     array = as_numbers(x, who, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -41,7 +41,15 @@ def as_vector(x: Any, who: str, name: str, length: int | None = None) -> np.ndar
         raise ValueError(
             f'{who}: "{name}" must have one value per row, but it has {len(array)} values for {length} rows.'
         )
-    return _finite(array, who, name)
+    return _finite(array, who, name, infinite)
+
+
+def as_rows(x: Any, who: str, name: str, length: int, infinite: bool = False) -> np.ndarray:
+    """A vector of one number for each row, where one alone is that of all."""
+    array = as_numbers(x, who, name)
+    if array.ndim == 0:
+        return np.full(length, as_vector(array, who, name, infinite=infinite))
+    return as_vector(array, who, name, length, infinite)
 
 
 def as_matrix(x: Any, who: str, name: str) -> np.ndarray:
@@ -69,6 +77,7 @@ def one_of(value: Any, options: tuple[str, ...], who: str, name: str) -> Any:
 
 def whole_number(value: Any, who: str, name: str, least: int = 1) -> int:
     """`value` as an int of at least `least`."""
+    value = _plain(value)
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f'{who}: "{name}" must be a whole number of at least {least}, but got {value!r}.')
     return int(value)
@@ -77,20 +86,45 @@ def whole_number(value: Any, who: str, name: str, least: int = 1) -> int:
 def as_seed(value: Any) -> int:
     """A whole number for generators of random numbers, from such a number or a JAX key."""
     import jax
-    import jax.numpy as jnp
 
-    if isinstance(value, jax.Array) and (jnp.issubdtype(value.dtype, jax.dtypes.prng_key) or value.ndim):
+    if is_key(value):
         return int(jax.random.bits(value, dtype="uint32"))
+    value = _plain(value)
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**32:
         raise ValueError(
-            f'fit: "seed" must be a whole number from 0 to {2**32 - 1} or a JAX key, but got {value!r}. The same seed '
-            "gives the same fit."
+            f'fit: "seed" must be a whole number from 0 to {2**32 - 1} or a JAX key, but got {_shown(value)}. The same '
+            "seed gives the same fit."
         )
     return int(value)
 
 
+def as_key(value: Any, who: str) -> Any:
+    """A JAX key, from one or from a whole number."""
+    import jax
+
+    if is_key(value):
+        return value
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f'{who}: "key" must be a whole number or a JAX key, but got {_shown(value)}.')
+    return jax.random.key(int(value))
+
+
+def is_key(value: Any) -> bool:
+    """Whether a value is one JAX key, of the new kind or the old."""
+    import jax
+    import jax.numpy as jnp
+
+    if not isinstance(value, jax.Array):
+        return False
+    if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        return value.ndim == 0
+    return value.dtype == jnp.uint32 and value.shape == jax.random.PRNGKey(0).shape
+
+
 def positive_number(value: Any, who: str, name: str, most: float = np.inf) -> float:
     """`value` as a finite float above zero, and no larger than `most`."""
+    value = _plain(value)
     good = isinstance(value, int | float | np.number) and 0 < value <= most and value < np.inf
     if not good:
         limit = "" if most == np.inf else f" and at most {most:g}"
@@ -100,6 +134,7 @@ def positive_number(value: Any, who: str, name: str, most: float = np.inf) -> fl
 
 def share_of_one(value: Any, who: str, name: str) -> float:
     """`value` as a float of at least zero and less than one."""
+    value = _plain(value)
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < 1:
         raise ValueError(f'{who}: "{name}" must be at least 0 and less than 1, but got {value!r}.')
     return float(value)
@@ -107,6 +142,7 @@ def share_of_one(value: Any, who: str, name: str) -> float:
 
 def probability(value: Any, who: str, name: str) -> float:
     """`value` as a float between zero and one, the ends excluded."""
+    value = _plain(value)
     if not (isinstance(value, int | float | np.number) and 0.0 < value < 1.0):
         raise ValueError(f'{who}: "{name}" must lie strictly between 0 and 1, but got {value!r}.')
     return float(value)
@@ -170,13 +206,23 @@ def as_numbers(x: Any, who: str, name: str) -> np.ndarray:
         ) from None
 
 
-def _finite(array: np.ndarray, who: str, name: str) -> np.ndarray:
-    bad = ~np.isfinite(array)
+def _plain(value: Any) -> Any:
+    """The number in an array without dimensions."""
+    number = getattr(value, "ndim", None) == 0 and getattr(value.dtype, "kind", "") in "iuf"
+    return value.item() if number else value
+
+
+def _shown(value: Any) -> str:
+    return f"an array of shape {value.shape}" if getattr(value, "shape", ()) else repr(value)
+
+
+def _finite(array: np.ndarray, who: str, name: str, infinite: bool = False) -> np.ndarray:
+    bad = np.isnan(array) if infinite else ~np.isfinite(array)
     if bad.any():
         index = first_bad(bad)
         closing = "; close open-ended classes at a finite bound" if np.isinf(array[index]) else ""
         raise ValueError(
-            f'{who}: "{name}" must be finite, but {place(index)} is {array[index]}. '
+            f'{who}: "{name}" must be {"numbers" if infinite else "finite"}, but {place(index)} is {array[index]}. '
             f"Remove or fill in the {bad.sum()} such value(s){closing}."
         )
     return array

@@ -108,8 +108,8 @@ def _finite(trained: Trained) -> Trained:
             "fit: the objective was not finite. Lower the learning_rate, or rescale covariates or responses of "
             "wildly different sizes."
         )
-    first, last = trained.objective[0], watched[np.isfinite(watched)].min()
-    if last > first + FAR * (1.0 + abs(first)):
+    first, last = trained.objective[0], trained.objective[-1]
+    if not len(trained.validation_nll) and last > first + FAR * (1.0 + abs(first)):
         warn(
             f"fit: the objective rose from {first:.3g} to {last:.3g}, so the training diverged. Lower the "
             "learning_rate, or rescale covariates or responses of wildly different sizes."

@@ -40,8 +40,8 @@ class Checkpoint:
             saved = load(self.path)
         except ValueError as problem:
             raise ValueError(
-                f'SVI: "checkpoint" {self.path} cannot be read ({problem}) Delete it, or give another "checkpoint".'
-            ) from None
+                f'SVI: "checkpoint" {self.path} cannot be read as a saved run. Delete it, or give another "checkpoint".'
+            ) from problem
         if not isinstance(saved, Saved) or saved.fingerprint != self.fingerprint:
             raise ValueError(
                 f"SVI: {self.path} belongs to another model, other data or other settings. Delete it, or give another "

@@ -9,13 +9,15 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from aggregauss.archive import storable
-from aggregauss.checks import as_numbers, as_vector, first_bad
+from aggregauss.checks import as_numbers, as_rows, as_vector, first_bad
 from aggregauss.latent.means import Moments, moments
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.support import Support
 
 CHANCE = 6.0  # standard errors between two observations of one support
+TINY = 1e-200  # variance in place of none
+FAR = 64  # rows of one support that are compared with all others of it
 
 
 class Data(eqx.Module):
@@ -87,8 +89,7 @@ def observe(support: Any, y: Any, noise_variance: Any, counts: Any = None, varia
 
 def _each(support: Support, given: Any, name: str) -> np.ndarray:
     """One number for each row, where one alone is that of all."""
-    spread = np.full(len(support), given) if np.ndim(given) == 0 else _aligned(support, given, name)
-    return as_vector(spread, "fit", name, len(support))
+    return as_rows(_aligned(support, given, name), "fit", name, len(support))
 
 
 def _variances(support: Support, counts: np.ndarray | None, given: Any) -> np.ndarray | None:
@@ -96,30 +97,38 @@ def _variances(support: Support, counts: np.ndarray | None, given: Any) -> np.nd
     if given is None:
         return None
     raw = as_numbers(_aligned(support, given, "variances"), "fit", "variances")
-    if counts is not None and raw.shape == counts.shape:
+    raw = raw[:, 0] if raw.shape == (len(support), 1) else raw
+    if counts is not None and raw.shape in ((), counts.shape):
         raw = np.where((counts == 1) & np.isnan(raw), 0.0, raw)
-    return as_vector(raw, "fit", "variances", len(support))
+    return as_rows(raw, "fit", "variances", len(support))
 
 
-def refuse_duplicates(observations: Observations) -> None:
+def refuse_duplicates(observations: Observations, noise: np.ndarray) -> None:
     """Two noise-free observations of the same support either contradict each other or say the same thing twice."""
-    for rows in _alike(observations.support):
-        exact = [row for row in rows if observations.noise_variance[row] == 0]
-        if len(exact) > 1:
-            raise ValueError(
-                f"fit: rows {exact[0]} and {exact[1]} observe the same support without noise, so their covariance is "
-                "singular. Merge them, give noise_variance, or let the likelihood learn a noise variance."
-            )
+    exact = np.flatnonzero(noise == 0)
+    for rows in _alike(observations.support[exact]) if len(exact) else ():
+        first, other = exact[rows[:2]]
+        raise ValueError(
+            f"fit: rows {first} and {other} observe the same support without noise, so their covariance is "
+            "singular. Merge them, give noise_variance, or let the likelihood learn a noise variance."
+        )
 
 
 def contradiction(observations: Observations, noise: np.ndarray) -> tuple[int, int, float] | None:
-    """Two rows of the same support that differ by more standard errors than chance allows, and by how many."""
+    """Two rows of the same support that differ by more standard errors than chance allows, and by how many.
+
+    Of two that are z apart, one is at least z / √2 from their weighted mean: those far from it are compared with all.
+    """
     worst = None
     for rows in _alike(observations.support):
-        low, high = rows[np.argmin(observations.y[rows])], rows[np.argmax(observations.y[rows])]
-        apart = (observations.y[high] - observations.y[low]) / np.sqrt(noise[low] + noise[high])
-        if apart > CHANCE and (worst is None or apart > worst[2]):
-            worst = (int(min(low, high)), int(max(low, high)), float(apart))
+        y, v = observations.y[rows], np.maximum(noise[rows], TINY)
+        from_mean = np.abs(y - np.average(y, weights=1 / v)) / np.sqrt(v)
+        far = np.argsort(-from_mean)[:FAR]
+        apart = np.abs(y[far, None] - y) / np.sqrt(v[far, None] + v)
+        one, other = np.unravel_index(np.argmax(apart), apart.shape)
+        z, pair = float(apart[one, other]), sorted((rows[far[one]], rows[other]))
+        if z > CHANCE and (worst is None or z > worst[2]):
+            worst = (int(pair[0]), int(pair[1]), z)
     return worst
 
 

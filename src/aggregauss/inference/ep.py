@@ -11,7 +11,7 @@ from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Bool, Float
 
 from aggregauss import linalg
-from aggregauss.checks import warn
+from aggregauss.checks import positive_number, warn, whole_number
 from aggregauss.inference import sites as ep
 from aggregauss.inference.conditional import Conditional
 from aggregauss.inference.data import Observations
@@ -78,6 +78,9 @@ class EP:
         """The posterior of `model` given `observations`."""
         _check(model, observations)
         check_search(self)
+        positive_number(self.damping, "EP", "damping", most=1.0)
+        whole_number(self.max_sweeps, "EP", "max_sweeps")
+        positive_number(self.sweep_tolerance, "EP", "sweep_tolerance")
         constraint = model.constraint
         if constraint is None and isinstance(model.likelihood, Gaussian):
             exact = Exact(self.restarts, self.max_iterations, self.tolerance, self.optimise)  # no site is needed

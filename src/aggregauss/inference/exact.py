@@ -37,9 +37,10 @@ class Exact:
 
     def fit(self, model: Any, observations: Observations, seed: int = 0, progress: bool = True) -> Posterior:
         """The posterior of `model` given `observations`."""
-        _check(model, observations)
+        _check(model)
         check_search(self)
         data = observations.on_device()
+        refuse_duplicates(observations, np.asarray(model.noise(data)))
         fitted, runs = model, ()
         if self.optimise:
             begin = starts(model, observations, self.restarts, seed)
@@ -91,7 +92,7 @@ def refuse_response(model: Any, who: str) -> None:
         )
 
 
-def _check(model: Any, observations: Observations) -> None:
+def _check(model: Any) -> None:
     for view in (model.of_task(t) for t in range(len(model.likelihoods))):
         likelihood = view.likelihood
         if not isinstance(likelihood, Conjugate):
@@ -102,5 +103,3 @@ def _check(model: Any, observations: Observations) -> None:
         refuse_response(view, "Exact")
     if model.constraint is not None:
         raise TypeError("Exact: a non-negative function has no exact posterior. Use inference=EP().")
-    if any(likelihood.noiseless for likelihood in model.likelihoods):
-        refuse_duplicates(observations)

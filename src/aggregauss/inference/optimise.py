@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from tqdm.auto import tqdm
 
 from aggregauss.archive import storable
-from aggregauss.checks import positive_number, whole_number
+from aggregauss.checks import share_of_one, whole_number
 from aggregauss.inference.hyperparameters import Around, around
 from aggregauss.parameters import bounds, log_prior, pack, settled, sizes, unpack
 
@@ -39,7 +39,7 @@ def check_search(scheme: Any) -> None:
     who = type(scheme).__name__
     whole_number(scheme.restarts, who, "restarts", 0)
     whole_number(scheme.max_iterations, who, "max_iterations")
-    positive_number(scheme.tolerance, who, "tolerance")
+    share_of_one(scheme.tolerance, who, "tolerance")
 
 
 def maximise(

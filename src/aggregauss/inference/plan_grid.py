@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from aggregauss.checks import as_matrix, as_vector, share_of_one, whole_number
+from aggregauss.checks import as_matrix, as_rows, as_vector, share_of_one, whole_number
 from aggregauss.inference.granularity import FINE, PLACES
 from aggregauss.inference.representative import difference
 from aggregauss.kernels.covariance import cov
@@ -231,8 +231,7 @@ def _individuals(X: Any, domain: Any, density: Any) -> Individuals:
     if len(low) != len(high) or (low >= high).any():
         raise ValueError('plan_grid: "domain" must be (low, high) with every low below its high.')
     places = low + qmc.Sobol(len(low), rng=np.random.default_rng(0)).random(NODES) * (high - low)
-    each: Any = density(places) if callable(density) else density
-    each = as_vector(np.full(NODES, each) if np.ndim(each) == 0 else each, "plan_grid", "density", NODES)
+    each = as_rows(density(places) if callable(density) else density, "plan_grid", "density", NODES)
     if (each < 0).any() or not each.any():
         raise ValueError('plan_grid: "density" must not be negative, and not zero everywhere.')
     return Individuals(places, each * np.prod(high - low) / NODES, low)

@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from aggregauss import linalg
 from aggregauss.archive import storable, write
-from aggregauss.checks import as_vector, one_of, probability
+from aggregauss.checks import as_rows, one_of, probability
 from aggregauss.inference.conditional import (
     Conditional,
     aggregate_moments,
@@ -104,9 +104,7 @@ class Posterior:
             return Prediction(response, support, joint, wanted)
         if counts is None and self.model.likelihood.counts_trials:
             raise ValueError("predict: a new binomial observation needs numbers of trials. Give counts=n.")
-        given: Any = 1.0 if counts is None else counts
-        spread = np.broadcast_to(given, len(support)) if np.ndim(given) == 0 else given
-        trials = as_vector(spread, "predict", "counts", len(support))
+        trials = as_rows(1.0 if counts is None else counts, "predict", "counts", len(support))
         observed = self.model.likelihood.observation(response, scaled.square_weight, trials)
         return Prediction(observed, support, joint, wanted)
 

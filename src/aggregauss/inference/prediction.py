@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from jaxtyping import Array
 from scipy.special import ndtr
 
-from aggregauss.checks import as_vector, probability, whole_number
+from aggregauss.checks import as_key, as_numbers, as_rows, as_vector, probability, whole_number
 from aggregauss.marginals import GaussianMarginals, LaplaceMarginals, Marginals, MixedMarginals
 from aggregauss.supports.support import Support
 
@@ -57,8 +56,9 @@ class Prediction:
 
     def quantile(self, p: Any) -> np.ndarray:
         """The value that each number stays below with probability p; of several p, one row for each."""
-        if np.ndim(p):
-            return np.stack([self.quantile(each) for each in as_vector(p, "quantile", "p")])
+        several = as_numbers(p, "quantile", "p")
+        if several.ndim:
+            return np.stack([self.quantile(each) for each in as_vector(several, "quantile", "p")])
         return self.marginals.quantile(probability(p, "quantile", "p"))
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
@@ -74,16 +74,19 @@ class Prediction:
         level = probability(level, "joint_interval", "level")
         covariance = self.joint()[1] if self.kind != "observation" else self.covariance
         sd = np.sqrt(np.diag(covariance))
-        scores = _normal_draws(covariance / np.outer(sd, sd), key, draws)
+        scores = _normal_draws(covariance / np.outer(sd, sd), as_key(key, "joint_interval"), draws)
         return self.interval(2 * ndtr(np.quantile(np.abs(scores).max(axis=1), level)) - 1)
 
     def exceedance(self, threshold: Any) -> np.ndarray:
-        """P(value > threshold), for one threshold or one for each row."""
-        return 1.0 - self.marginals.cdf(self._each(threshold, "exceedance", "threshold"))
+        """P(value > threshold), for one threshold or one for each row; of classes, P(probability > threshold)."""
+        given = as_rows(threshold, "exceedance", "threshold", len(self), infinite=True)
+        each = np.broadcast_to(given.reshape(-1, *(1,) * (self.mean.ndim - 1)), self.mean.shape)
+        finite = np.isfinite(each)
+        return np.where(finite, 1.0 - self.marginals.cdf(np.where(finite, each, self.mean)), each < 0)
 
     def log_density(self, y: Any) -> np.ndarray:
         """Log predictive density at `y`, or log probability of a count, elementwise."""
-        return self.marginals.log_prob(self._each(y, "log_density", "y"))
+        return self.marginals.log_prob(as_rows(y, "log_density", "y", len(self)))
 
     def sample(self, key: Any = 0, n: int = 1) -> np.ndarray:
         """`n` joint draws, shape (n, len(support)); `key` is an integer seed or a JAX key.
@@ -95,7 +98,7 @@ class Prediction:
                 "sample: joint draws of classes are not known. Use the mean, which has their probabilities."
             )
         whole_number(n, "sample", "n", 0)
-        key = _as_key(key)
+        key = as_key(key, "sample")
         if isinstance(self.marginals, MixedMarginals):
             latent = self.joint()[1]
             scores = _normal_draws(latent / np.sqrt(np.outer(np.diag(latent), np.diag(latent))), key, n)
@@ -119,10 +122,6 @@ class Prediction:
         columns = {"mean": self.mean, "std": self.std, "lower": lower, "upper": upper}
         return pd.DataFrame(columns, index=index)
 
-    def _each(self, given: Any, who: str, name: str) -> np.ndarray:
-        """One number for each row, where one alone is that of all."""
-        return as_vector(np.full(len(self), given) if np.ndim(given) == 0 else given, who, name, len(self))
-
     def __len__(self) -> int:
         return len(self.support)
 
@@ -130,16 +129,8 @@ class Prediction:
         return f"Prediction of {self.support!r}, kind={self.kind!r}"
 
 
-def _as_key(key: Any) -> Array:
-    if isinstance(key, jax.Array):
-        return key
-    if isinstance(key, bool) or not isinstance(key, int | np.integer):
-        raise TypeError(f'sample: "key" must be a whole number or a JAX key, but got {key!r}.')
-    return jax.random.key(int(key))
-
-
 def _normal_draws(covariance: np.ndarray, key: Any, n: int) -> np.ndarray:
     """`n` draws of N(0, covariance), which may be singular."""
-    z = np.asarray(jax.random.normal(_as_key(key), (n, len(covariance))))
+    z = np.asarray(jax.random.normal(key, (n, len(covariance))))
     values, vectors = np.linalg.eigh(covariance)
     return z @ (vectors * np.sqrt(np.maximum(values, 0.0))).T

@@ -38,9 +38,11 @@ def _squared_bwd(saved: tuple[Array, Array, Array], G: Array) -> tuple[Array, Ar
     total, GY = _product(G, Y)
     dX, dY = 2.0 * (total * X - GY), _pull(jnp.swapaxes(G, -1, -2), Y, X)
     rows, columns = tuple(range(X.ndim - 1)), jnp.sum(G, axis=-2)[..., :, None]
-    d_scale = -2.0 * (jnp.sum(X * (total * X - 2.0 * GY), axis=rows) + jnp.sum(columns * Y**2, axis=rows)) / scale
+    # What the scales need cancels between the two sums only: they are in double precision, but not the large G.
+    x, y, of_x, Gy, of_y = (a.astype(float) for a in (X, Y, total, GY, columns))
+    apart = jnp.sum(x * (of_x * x - 2.0 * Gy), axis=rows) + jnp.sum(of_y * y**2, axis=rows)
     per = scale.reshape((1,) * (X.ndim - 1) + (-1,))
-    return dX / per, dY / per, d_scale
+    return dX / per, dY / per, -2.0 * apart.astype(scale.dtype) / scale
 
 
 squared.defvjp(_squared_fwd, _squared_bwd)

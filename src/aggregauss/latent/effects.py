@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from aggregauss.checks import as_vector, first_bad, positive_number
+from aggregauss.checks import as_numbers, as_vector, first_bad, positive_number
 from aggregauss.kernels.algebra import Sum
 from aggregauss.kernels.constant import ConstantKernel
 from aggregauss.kernels.kernel import Kernel, column_numbers
@@ -44,8 +44,8 @@ class LinearEffects(Mean):
     def __init__(self, columns: Any, sd: Any = 1.0, *, intercept_sd: float = 3.0, value: Any = None, names: Any = None):
         self._declare(value=value)
         self.columns = column_numbers(columns, "LinearEffects", "columns")
-        spread = np.full(len(self.columns), sd) if np.ndim(sd) == 0 else sd
-        given = as_vector(spread, "LinearEffects", "sd")
+        spread = as_numbers(sd, "LinearEffects", "sd")
+        given = as_vector(np.full(len(self.columns), spread) if spread.ndim == 0 else spread, "LinearEffects", "sd")
         if len(given) != len(self.columns):
             raise ValueError(
                 f'LinearEffects: "sd" must be one number or {len(self.columns)}, one for each column, but has '

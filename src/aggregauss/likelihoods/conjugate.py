@@ -16,11 +16,6 @@ from aggregauss.likelihoods.likelihood import Likelihood, Seen, Values
 class Conjugate(Likelihood):
     """A likelihood under which the posterior is exact."""
 
-    @property
-    @abc.abstractmethod
-    def noiseless(self) -> bool:
-        """Whether observations have no noise but what is known of each."""
-
     @abc.abstractmethod
     def noise(self, seen: Seen) -> Values:
         """Variance of each observation about the latent integral."""

@@ -31,11 +31,6 @@ class Gaussian(Conjugate):
         self.per = one_of(per, ("observation", "individual"), "Gaussian", "per")
         self._set_link("identity")
 
-    @property
-    def noiseless(self) -> bool:
-        """With a variance that is fixed at zero."""
-        return dict(self.marks)["variance"].fixed and float(self.variance) == 0.0
-
     def noise_share(self, seen: Seen) -> Float[Array, "..."]:
         """Σ w² over the individuals, or one."""
         return seen.scale if self.per == "individual" else jnp.ones_like(seen.y)

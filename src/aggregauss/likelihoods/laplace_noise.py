@@ -39,8 +39,7 @@ class LaplaceNoise(Likelihood):
         self, y: Float[Array, "..."], eta: Float[Array, "..."], size: Float[Array, "..."] | float = 1.0
     ) -> Float[Array, "..."]:
         """log p(y | η), the ordinary noise integrated out."""
-        plain = -jnp.abs(y - eta) / self.scale - jnp.log(2 * self.scale)
-        return jnp.where(self.variance > 0, self.log_smoothed(y, eta, jnp.zeros_like(eta)), plain)
+        return self._log_prob(y, eta, jnp.zeros_like(eta))
 
     def log_smoothed(
         self, y: Float[Array, "..."], mean: Float[Array, "..."], variance: Float[Array, "..."]
@@ -56,11 +55,15 @@ class LaplaceNoise(Likelihood):
         """log p(y | η) with the known noise beside."""
         if self.scale.ndim:
             raise TypeError(
-                "LaplaceNoise: a scale for each observation is known to EP only. Use inference=EP(), or one scale."
+                "LaplaceNoise: a scale for each observation is known to EP only, which fits a GP. Use "
+                "GP(...).fit(..., inference=EP()), or one scale."
             )
-        plain = -jnp.abs(seen.y - eta) / self.scale - jnp.log(2 * self.scale)
-        smooth = self.variance + seen.known > 0
-        return jnp.where(smooth, self.log_smoothed(seen.y, eta, seen.known), plain)
+        return self._log_prob(seen.y, eta, seen.known)
+
+    def _log_prob(self, y: Values, eta: Values, known: Values) -> Values:
+        """log p(y | η) beside normal noise, of which there may be none."""
+        plain = -jnp.abs(y - eta) / self.scale - jnp.log(2 * self.scale)
+        return jnp.where(self.variance + known > 0, self.log_smoothed(y, eta, known), plain)
 
     def check(self, y: np.ndarray, counts: np.ndarray | None, is_mean: bool) -> None:
         """One scale, or one for each observation."""

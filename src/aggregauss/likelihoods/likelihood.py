@@ -82,10 +82,6 @@ class Likelihood(Parametric):
         """A lower bound of E log p(y | Σ_i w_i g(v_i))."""
         raise TypeError(f'{type(self).__name__}: bound="jensen" is not known for this likelihood. Use the default.')
 
-    def log_smoothed(self, y: Values, mean: Values, variance: Values) -> Values:
-        """log ∫ p(y | f) N(f; mean, variance) df."""
-        raise TypeError(f"EP: sites are not known for {type(self).__name__}. Use inference=SVI().")
-
     def scatter(self, eta: np.ndarray) -> np.ndarray:
         """Variance of a count whose mean, all effects included, is η."""
         raise TypeError(f"dispersion: known for counts, but the likelihood is {type(self).__name__}.")

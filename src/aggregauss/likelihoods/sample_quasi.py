@@ -74,8 +74,6 @@ class SampleQuasi(Conjugate):
         self.family = one_of(family, tuple(FAMILIES), "SampleQuasi", "family") if isinstance(family, str) else "user"
         options = FAMILIES[family].links if isinstance(family, str) else USER_LINKS
         self.link = options[0] if link is None else one_of(link, options, "SampleQuasi", "link")
-        if region_sd is not None and not region_effect:
-            raise ValueError('SampleQuasi: "region_sd" is that of a region effect. Give region_effect=True too.')
         self.region_effect = bool(region_effect)
         known = dispersion is None and not self.about.open
         effect = sd_of_regions(region_effect, region_sd, "SampleQuasi")
@@ -87,12 +85,6 @@ class SampleQuasi(Conjugate):
         if self.variance_function is not None:
             return of_user(self.variance_function, self.link)
         return FAMILIES[self.family]
-
-    @property
-    def noiseless(self) -> bool:
-        """With a dispersion that is fixed at zero."""
-        fixed_at_zero = dict(self.marks)["dispersion"].fixed and float(self.dispersion) == 0.0
-        return fixed_at_zero and not self.region_effect
 
     def statistic(self, y: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
         """T = g⁻¹(ȳ), from the ends of the range by the rule of half an event."""
@@ -166,11 +158,11 @@ class SampleQuasi(Conjugate):
             check_variance(self.variance_function, y)
 
     def usable_variances(self, y: np.ndarray, variances: np.ndarray | None) -> np.ndarray | None:
-        """Not those at the ends of the range, where individuals are alike, nor those of zeros and ones."""
+        """Not those where individuals are alike, at the ends of the range for one, nor those of zeros and ones."""
         if variances is None:
             return None
         binary = (self.family == "binomial") & np.isclose(variances, y * (1.0 - y))  # whatever the dispersion
-        return np.where(self.about.at_end(y) | binary, np.nan, variances)
+        return np.where(self.about.at_end(y) | self._alike(y) | binary, np.nan, variances)
 
     def check_variances(self, y: np.ndarray, counts: np.ndarray | None, variances: np.ndarray | None) -> None:
         """Not negative, zero where individuals cannot differ, and not more than the family can have."""
@@ -183,8 +175,8 @@ class SampleQuasi(Conjugate):
         for bad, wanted, remedy in (
             (variances < 0, "not be negative", "Give variances among individuals, with divisor n."),
             ((counts == 1) & some, "be zero for one individual", "Give variances among individuals, with divisor n."),
-            (self.noiseless & some, "be zero under a dispersion that is fixed at zero", "Let it be learned."),
             (at_end & some, "be zero where the mean is at an end of its range", "Look at the mean of that row too."),
+            (self._alike(y) & some, "be zero under a dispersion that is fixed at zero", "Let it be learned."),
             (
                 (self.family == "binomial") & (variances > most),
                 "not exceed ȳ (1 - ȳ) for zeros and ones",
@@ -200,7 +192,7 @@ class SampleQuasi(Conjugate):
         """Where individuals scatter quite unlike a dispersion that is not learned."""
         told = np.isfinite(np.asarray(self.usable_variances(y, variances))) & (counts > 1)
         free = np.sum(counts[told] - 1.0)
-        if not dict(self.marks)["dispersion"].fixed or self.noiseless or free < ENOUGH:
+        if not dict(self.marks)["dispersion"].fixed or free < ENOUGH:
             return
         v = np.asarray(self.about.variance(jnp.asarray(y[told]), self.dispersion))
         ratio = np.sum(counts[told] * variances[told] / v) / free
@@ -209,6 +201,11 @@ class SampleQuasi(Conjugate):
                 f'fit: the "variances" are {ratio:.2g} times those of individuals of one mean under the dispersion '
                 f"{float(self.dispersion):g}, which is fixed. SampleQuasi(..., dispersion=2.0) learns it."
             )
+
+    def _alike(self, y: np.ndarray) -> np.ndarray:
+        """Where individuals have no variance under a dispersion that is not learned."""
+        v = np.asarray(self.about.variance(jnp.asarray(y), self.dispersion))
+        return dict(self.marks)["dispersion"].fixed & (v == 0.0)
 
     def _at(self, seen: Seen) -> tuple[Values, Values]:
         """ȳ and g'(T)."""

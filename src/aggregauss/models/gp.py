@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -21,7 +22,8 @@ from aggregauss.kernels.scales import warn_of_scales
 from aggregauss.latent.constraints import NonNegative
 from aggregauss.latent.effects import LinearEffects
 from aggregauss.latent.means import Mean, Zero
-from aggregauss.likelihoods import Conjugate, Gaussian, LaplaceNoise, Likelihood
+from aggregauss.likelihoods import Conjugate, Gaussian, LaplaceNoise, Likelihood, SampleQuasi
+from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.parameters import Parametric
 from aggregauss.supports.standardise import Standardiser, standardiser
 from aggregauss.supports.support import Support
@@ -114,10 +116,11 @@ class GP(Parametric):
             observations = dataclasses.replace(observations, support=scaler(support))
             scheme = with_places_scaled(scheme, scaler)
         if self.kernel is not None:
-            warn_of_scales(observations.support, self.kernel)
+            remedy = "Give" if scaler is not None else "Give fit(..., standardise=True), or"
+            warn_of_scales(observations.support, [self.kernel], remedy)
         post = scheme.fit(self, observations, seed, progress)
-        if isinstance(self.likelihood, Conjugate) and observations.counts is not None:
-            warn_of_contradictions(post.model, observations)
+        if isinstance(self.likelihood, SampleQuasi):
+            warn_of_contradictions(post.model.likelihood, observations)
         if scaler is None:
             return post
         return dataclasses.replace(post, scaler=scaler, observations=dataclasses.replace(observations, support=support))
@@ -191,16 +194,18 @@ def taken_by(likelihood: Likelihood, observations: Observations, aggregation: st
     return dataclasses.replace(observations, y=likelihood.statistic(y, counts), variances=variances)
 
 
-def warn_of_contradictions(model: Any, observations: Observations) -> None:
+def warn_of_contradictions(likelihood: SampleQuasi, observations: Observations, task: str = "") -> None:
     """Summaries of one place, or of one region, that differ by far more than their noise."""
     if not hasattr(observations.support, "center"):  # those of a file are not at hand
         return
-    found = contradiction(observations, np.asarray(model.noise(observations.on_device())))
+    noise = likelihood.noise(Seen(*map(jnp.asarray, observations.seen())))
+    found = contradiction(observations, np.asarray(noise))
     if found is not None:
         first, other, apart = found
+        remedy = "a larger region_sd" if likelihood.region_effect else "SampleQuasi(..., region_effect=True)"
         warn(
-            f"fit: rows {first} and {other} are of the same place or region, but differ by {apart:.3g} standard "
-            "errors. If neither is a mistake, SampleQuasi(..., region_effect=True) lets regions differ."
+            f"fit: rows {first} and {other}{task} are of the same place or region, but differ by {apart:.3g} standard "
+            f"errors. If neither is a mistake, {remedy} lets regions differ."
         )
 
 

@@ -16,9 +16,9 @@ from aggregauss.inference.landmarks import landmarks
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.kernels.scales import warn_of_scales
 from aggregauss.latent.coregionalisation import Coregionalised, Levels, Mixing, with_channel, without_channel
-from aggregauss.likelihoods import JointLikelihood, Likelihood
+from aggregauss.likelihoods import JointLikelihood, Likelihood, SampleQuasi
 from aggregauss.likelihoods.likelihood import Seen
-from aggregauss.models.gp import taken_by
+from aggregauss.models.gp import taken_by, warn_of_contradictions
 from aggregauss.models.multi_task_posterior import MultiTaskPosterior
 from aggregauss.parameters import Parametric, fixed, parameters
 from aggregauss.supports.support import Support, concatenate
@@ -121,11 +121,17 @@ class SeveralTasks(Parametric):
         counts: Mapping[str, Any] | None,
         variances: Mapping[str, Any] | None,
         scheme: Any,
-        seed: int,
+        seed: Any,
         progress: bool,
     ) -> MultiTaskPosterior:
         known = {"noise_variance": noise_variance or {}, "counts": counts or {}, "variances": variances or {}}
-        return MultiTaskPosterior(scheme.fit(self, self._observe(data, known), as_seed(seed), progress))
+        observations = self._observe(data, known)
+        post = scheme.fit(self, observations, as_seed(seed), progress)
+        for number, (task, likelihood) in enumerate(zip(self.tasks, post.model.likelihoods)):
+            if isinstance(likelihood, SampleQuasi):
+                own = observations[observations.task == number]
+                warn_of_contradictions(likelihood, own, f' of task "{task}"')
+        return MultiTaskPosterior(post)
 
     def _observe(self, data: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> Observations:
         for name, given in {"data": data, **known}.items():
@@ -144,7 +150,7 @@ class SeveralTasks(Parametric):
         everywhere = concatenate([part.support for part in parts])
         for kernel in self.latents:
             kernel.check_dim(everywhere.dim)
-            warn_of_scales(everywhere, kernel, "Bring the columns to one scale")
+        warn_of_scales(everywhere, self.latents, "Bring the columns to one scale, or give")
         return Observations(
             concatenate([with_channel(part.support, self.channels[t][0]) for t, part in zip(self.tasks, parts)]),
             np.concatenate([part.y for part in parts]),

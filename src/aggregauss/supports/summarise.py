@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aggregauss.checks import as_matrix, as_names, as_vector, first_bad
+from aggregauss.checks import as_matrix, as_names, as_rows, as_vector, first_bad
 from aggregauss.supports.bags import Bags
 from aggregauss.supports.boxes import Boxes
 from aggregauss.supports.points import Points
@@ -89,7 +89,8 @@ def _cells(X: np.ndarray, grid: Any, origin: Any) -> Found:
     """Cells with individuals, and which one each is in. A cell has its lower sides but not its upper ones."""
     d = X.shape[1]
     side, low = (
-        _each(x, d, name) for x, name in ((grid, "grid"), (X.min(axis=0) if origin is None else origin, "origin"))
+        as_rows(x, "summarise", name, d)
+        for x, name in ((grid, "grid"), (X.min(axis=0) if origin is None else origin, "origin"))
     )
     if not (side > 0).all():
         raise ValueError(f'summarise: "grid" must be positive, but is {grid}.')
@@ -98,10 +99,6 @@ def _cells(X: np.ndarray, grid: Any, origin: Any) -> Found:
     if not (lower < upper).all():
         raise ValueError(f'summarise: "grid" is too narrow for coordinates of this size: {grid}. Give wider cells.')
     return Boxes(lower, upper, measure="mean"), owner.ravel(), None
-
-
-def _each(given: Any, d: int, name: str) -> np.ndarray:
-    return as_vector(np.broadcast_to(given, d) if np.ndim(given) == 0 else given, "summarise", name, d)
 
 
 def _regions(X: np.ndarray, regions: Any) -> Found:
@@ -120,7 +117,7 @@ def _regions(X: np.ndarray, regions: Any) -> Found:
 def _as_areas(regions: Any) -> Any:
     """What `Polygons` takes, or None where there is no geometry."""
     if isinstance(regions, Support):
-        return regions.geometry
+        return None if regions.geometry is None else regions
     if hasattr(regions, "geom_type") and np.ndim(regions) == 0:
         return [regions]
     listed = hasattr(regions, "geometry") or any(hasattr(r, "geom_type") for r in np.asarray(regions, object).flat)
@@ -135,7 +132,7 @@ def _in_areas(X: np.ndarray, regions: Any) -> Found:
         raise ValueError(
             f'summarise: areas have two dimensions, but "points" has {X.shape[1]}. Give names as "regions".'
         )
-    areas = Polygons(regions, measure="mean")
+    areas = regions.with_measure("mean") if isinstance(regions, Support) else Polygons(regions, measure="mean")
     assert areas.geometry is not None
     individual, area = shapely.STRtree(areas.geometry).query(shapely.points(X), predicate="intersects")
     owner = np.full(len(X), len(areas))
