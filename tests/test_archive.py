@@ -10,6 +10,7 @@ import pytest
 import shapely
 
 import aggregauss as ag
+from aggregauss.maps import Settings
 
 BINS = ag.Intervals([0.0, 1.0, 2.0], [1.0, 2.0, 3.0])
 MODELS = {
@@ -100,6 +101,10 @@ def _plant_pickle(content):
         (_manifest(lambda m: m.update(format="other")), "not a complete aggregauss file"),
         (lambda content: content.pop("array0.npy"), "not a complete aggregauss file"),
         (lambda content: content.update({"manifest.json": b"{"}), "not a complete aggregauss file"),
+        (_manifest(lambda m: m["object"].update(fields=[])), "not a complete aggregauss file"),
+        (_manifest(lambda m: m["object"]["fields"].pop("evidence")), r"not a complete .*Posterior\.evidence"),
+        (_manifest(lambda m: m.update(version="one")), "not a complete aggregauss file"),
+        (lambda content: content.update({"array0.npy": b""}), "not a complete aggregauss file"),
     ],
 )
 def test_a_stranger_s_file_executes_nothing(change, message, tmp_path):
@@ -109,6 +114,27 @@ def test_a_stranger_s_file_executes_nothing(change, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         ag.load(tmp_path / "fit.agz")
     assert not os.path.exists("exploded")
+
+
+def test_whatever_byte_is_damaged_the_file_is_named(tmp_path):
+    post = MODELS["exact"].fit(BINS, [1.0, 2.0, 0.5], 0.1, inference=ag.Exact(optimise=False))
+    path = tmp_path / "fit.agz"
+    post.save(path)
+    whole, said = path.read_bytes(), []
+    for place in range(0, len(whole), 1 + len(whole) // 100):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            ag.load(path)
+        except ValueError as problem:
+            said.append(str(problem))
+    assert len(said) > 50  # the rest is padding and dates
+    assert all(words.startswith(f"load: {path} is not a complete aggregauss file") for words in said)
+
+
+def test_what_an_older_file_lacks_has_its_default(tmp_path):
+    ag.archive.write(tmp_path / "s.agz", Settings(seed=5))
+    _tampered(tmp_path / "s.agz", _manifest(lambda m: m["object"]["fields"].pop("benchmark")))
+    assert ag.load(tmp_path / "s.agz") == Settings(seed=5)
 
 
 def test_a_pickle_is_not_an_archive(tmp_path):

@@ -15,6 +15,7 @@ import shapely
 
 import maps
 from aggregauss.io import open_raster, read_individuals, read_pixels, read_regions, whole_folder, write_geotiff
+from aggregauss.maps import read_map
 from aggregauss.maps.blocks import predict_raster
 
 NAN = float("nan")
@@ -98,6 +99,8 @@ def _hole(rows, columns):
     return {"rain": maps.raster(values, maps.grid((20, 20)))}
 
 
+FLAT = shapely.Polygon([(0, 0), (1, 1), (2, 2)])
+BOWTIE = shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
 WIDE = maps.halves(maps.grid((20, 20)))
 FAR = maps.raster(np.zeros(16), maps.grid((4, 4), 1000.0, (800_000.0, 8_000_000.0)), "far")
 WEST_EMPTY = np.where(np.arange(16) % 4 < 2, 0.0, 5.0)
@@ -113,8 +116,8 @@ CASES = {
     "not geojson": (lambda: _regions(_file("regions.geojson", b'{"type": "Feat')), ValueError, ["regions.geojson cannot be read"]),
     "not parquet": (lambda: _regions(_file("regions.parquet")), ValueError, ["regions.parquet cannot be read"]),
     "truncated gpkg": (lambda: _regions(_truncated_gpkg()), ValueError, ["half.gpkg cannot be read"]),
-    "two layers": (lambda: _regions(_two_layers()), ValueError, ["old", "new", '"layer"']),
-    "no such layer": (lambda: _regions(_two_layers(), layer="older"), ValueError, ['no layer "older"']),
+    "two layers": (lambda: _regions(_two_layers()), ValueError, ['two.gpkg has 2 layers ("old", "new")', 'Name one of them with "layer"']),
+    "no such layer": (lambda: _regions(_two_layers(), layer="older"), ValueError, ['two.gpkg has no layer "older"; it has "old", "new"']),
     "no geometries": (lambda: _regions(_without_geometry()), ValueError, ["plain.parquet cannot be read"]),
     "a plain table": (lambda: _regions(pd.DataFrame({"cases": [1]})), TypeError, ["a table without geometries"]),
     "a number": (lambda: _regions(3), TypeError, ["but it is int"]),
@@ -129,10 +132,13 @@ CASES = {
     "more positive than examined": (lambda: _regions(REGIONS.assign(n=[5, 50]), examined="n"), ValueError, ['region "west" has 10 of 5']),
     "names twice": (lambda: _regions(REGIONS.assign(name="x"), label="name"), ValueError, ['has "x" twice', "Dissolve"]),
     "no name": (lambda: _regions(REGIONS.assign(name=["x", None]), label="name"), ValueError, ["no name for row 1"]),
+    "wide table": (lambda: _regions(REGIONS.assign(**{f"c{i}": 0 for i in range(9)}), "nothing"), ValueError, ['only "name", "cases", "c0" and 8 more']),
     "empty outline": (lambda: _regions(_shape(shapely.Polygon())), ValueError, ['region "west" has no geometry']),
     "missing outline": (lambda: _regions(_shape(None)), ValueError, ['region "west" has no geometry']),
     "a point": (lambda: _regions(_shape(shapely.Point(0, 0))), TypeError, ['region "west" is a Point', "must be polygons"]),
-    "a flat polygon": (lambda: _regions(_shape(shapely.Polygon([(0, 0), (1, 1), (2, 2)]))), ValueError, ['region "west" has no area']),
+    "a flat polygon": (lambda: _regions(_shape(FLAT)), ValueError, ['region "west" has no area']),
+    "a flat polygon after a bow-tie": (lambda: _regions(REGIONS.set_geometry([BOWTIE, FLAT], crs=maps.UTM)), ValueError, ['region "east" has no area']),
+    "a collection without area": (lambda: _regions(_shape(shapely.GeometryCollection([shapely.Point(0, 0)]))), ValueError, ['region "west" has no area']),
     "the same outline": (lambda: _regions(_shape(REGIONS.geometry[1])), ValueError, ['"west" and "east" have the same outline']),
     "no such raster": (lambda: open_raster("none.tif"), FileNotFoundError, ["there is no file none.tif"]),
     "raster extension": (lambda: open_raster(_file("rain.jpg")), ValueError, ['extension ".jpg"', ".tif"]),
@@ -162,13 +168,19 @@ CASES = {
     "negative resolution": (lambda: _pixels(None, [RAIN], resolution=-1.0), ValueError, ['"resolution" must be a positive size']),
     "too fine": (lambda: _pixels(None, [RAIN], resolution=0.01), ValueError, ["more than 300,000,000", "coarser"]),
     "table of another kind": (lambda: _table([1, 2]), TypeError, ['"table" must be a path to CSV or Parquet, or a DataFrame']),
-    "table extension": (lambda: _table(_file("people.txt")), ValueError, ['extension ".txt"', '".csv"']),
+    "table extension": (lambda: _table(_file("people.txt")), ValueError, ['extension ".txt"', ".csv, .parquet"]),
     "missing table": (lambda: _table("people.csv"), FileNotFoundError, ["there is no file people.csv"]),
     "empty table": (lambda: _table(_file("people.csv", b"")), ValueError, ["people.csv cannot be read"]),
     "missing covariate": (lambda: _table(covariates=["ages"]), ValueError, ['"covariates" names the column "ages"', 'Did you mean "age"?']),
     "no columns": (lambda: _table(covariates=[]), ValueError, ['give the columns of "covariates" or of "coordinates"']),
     "region twice": (lambda: _table(responses=CASES_BY_WARD.assign(ward="a")), ValueError, ['has "a" twice']),
-    "row of no region": (lambda: _table(PEOPLE.assign(ward=["a", None, "b"])), ValueError, ["names no region in row 1"]),
+    "row of no region": (lambda: _table(PEOPLE.assign(ward=["a", None, "b"])), ValueError, ['"ward" has no name for row 1']),
+    "response of no region": (lambda: _table(responses=CASES_BY_WARD.assign(ward=["a", None])), ValueError, ['"ward" has no name for row 1']),
+    "group of no name": (lambda: read_map(CASES_BY_WARD.assign(zone=["north", NAN]), "cases", individuals=PEOPLE, region="ward", covariates=["age"], groups="zone"), ValueError, ['validate: the column "zone" has no name for row 1']),
+    "group of no name for a region": (lambda: read_map(REGIONS.assign(zone=["north", NAN]), "cases", groups="zone"), ValueError, ['"zone" has no name for row 1']),
+    "label of a table": (lambda: read_map(CASES_BY_WARD, "cases", individuals=PEOPLE, covariates=["age"], label="ward"), ValueError, ['"label" has no meaning with a table of individuals', "Leave it out"]),
+    "resolution of a table": (lambda: read_map(CASES_BY_WARD, "cases", individuals=PEOPLE, covariates=["age"], resolution=1.0), ValueError, ['"resolution" has no meaning']),
+    "coordinates of no table": (lambda: read_map(REGIONS, "cases", coordinates=["east"]), ValueError, ['"coordinates" has no meaning without a table of individuals']),
     "region of nobody": (lambda: _table(PEOPLE.iloc[:2]), ValueError, ['1 region without any individual that counts: "b"']),
     "region of no weight": (lambda: _table(PEOPLE.assign(n=[1.0, 1.0, 0.0]), weights="n"), ValueError, ['individual that counts: "b"']),
     "nan covariate": (lambda: _table(PEOPLE.assign(age=[1.0, NAN, 2.0])), ValueError, ['"age" must be finite', "row 1 has nan"]),
@@ -212,14 +224,36 @@ def test_an_existing_folder_is_kept_until_the_new_one_is_whole(tmp_path):
         (folder / "old.txt").write_text("old")
     with pytest.raises(FileExistsError, match="already exists"), whole_folder(tmp_path / "results"):
         pass
-    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "results", overwrite=True):
+    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "results", ["old.txt"]):
         raise KeyboardInterrupt
     assert _left(tmp_path / "results") == ["old.txt"]
-    with whole_folder(tmp_path / "results", overwrite=True) as folder:
+    with whole_folder(tmp_path / "results", ["old.txt"]) as folder:
         (folder / "new.txt").write_text("new")
     assert _left(tmp_path / "results") == ["new.txt"]
     assert _left(tmp_path) == ["results"]
     assert (tmp_path / "results").stat().st_mode & 0o777 == 0o777 & ~_umask()
+
+
+def test_only_what_is_named_gives_way(tmp_path):
+    out = tmp_path / "results"
+    out.mkdir()
+    for name in ("mean.tif", "mean.tif.aux.xml", "districts.gpkg"):
+        (out / name).write_text(name)
+    with pytest.raises(FileExistsError, match=r"districts\.gpkg in it is no file of such results"):
+        whole_folder(out, ["mean.tif"]).__enter__()
+    with pytest.raises(FileExistsError, match=r"mean\.tif in it is an input"):
+        whole_folder(out, ["mean.tif", "districts.gpkg"], [f"{out}/mean.tif"]).__enter__()
+    assert _left(out) == ["districts.gpkg", "mean.tif", "mean.tif.aux.xml"]
+
+
+@pytest.mark.parametrize("problem", [ImportError("Missing optional dependency 'pyarrow'."), MemoryError()])
+def test_what_is_no_fault_of_a_file_is_not_said_of_it(problem, monkeypatch):
+    def fail(_):
+        raise problem
+
+    monkeypatch.setattr(pd, "read_parquet", fail)
+    with pytest.raises(type(problem)):
+        _table(_file("people.parquet"))
 
 
 def _umask():

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -77,6 +78,49 @@ def test_predict_over_rasters_repeats_the_map(results, land, tmp_path):
         np.testing.assert_allclose(again.read(1), first.read(1), rtol=1e-5)
 
 
+def test_a_layer_of_polygons_is_named_and_the_run_recorded(results, land, tmp_path):
+    path, out = tmp_path / "two.gpkg", tmp_path / "p"
+    for name, rows in (("north", slice(0, 3)), ("south", slice(6, 9))):
+        land["districts"].iloc[rows].to_file(path, layer=name)
+    command = ["predict", str(results[0]), str(path), "--out", str(out), "--level", "0.8", "--threshold", "0.03"]
+    refused = RUN.invoke(app, command)
+    assert refused.exit_code == 1
+    assert 'two.gpkg has 2 layers ("north", "south"). Name one' in refused.output
+    done = RUN.invoke(app, [*command, "--layer", "south"])
+    assert done.exit_code == 0, done.output
+    assert pd.read_csv(out / "predicted.csv")["name"].tolist() == land["districts"]["name"].tolist()[6:]
+    record, fit = (json.loads((folder / "run.json").read_text()) for folder in (out, results[0]))
+    assert record["arguments"] == {"layer": "south", "measure": "total", "level": 0.8, "threshold": 0.03}
+    assert record["files"]["polygons"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert record["map"]["sha256"] == hashlib.sha256((results[0] / "map.agz").read_bytes()).hexdigest()
+    assert record["fit"]["files"] == fit["files"]
+    assert record["fit"]["settings"] == fit["settings"]
+
+
+def test_options_that_would_do_nothing_are_refused(results, land, tmp_path):
+    commands = {
+        "for polygons": ["predict", str(results[0]), "--covariate", f"{land['folder']}/rain.tif", "--layer", "a"],
+        '"total" is for numbers': ["disaggregate", *_inputs(land), "--total"],
+        '"region" has no meaning without': ["disaggregate", *_inputs(land), "--region", "name"],
+        '"coordinates" has no meaning without': ["validate", *_inputs(land), "--coordinate", "east"],
+    }
+    for sentence, command in commands.items():
+        done = RUN.invoke(app, [*command, "--out", str(tmp_path / "out")])
+        assert done.exit_code == 1
+        assert sentence in done.output
+        assert len(done.output.strip().splitlines()) == 1
+
+
+def test_a_record_that_is_none_is_named(results, tmp_path):
+    shutil.copytree(results[0], tmp_path / "map")
+    for text in ("[]", '{"files": 3}', (results[0] / "run.json").read_text()[:100]):
+        (tmp_path / "map" / "run.json").write_text(text)
+        done = RUN.invoke(app, ["info", str(tmp_path / "map")])
+        assert done.exit_code == 1
+        assert "run.json is not the record of a run" in done.output
+        assert len(done.output.strip().splitlines()) == 1
+
+
 def test_report_and_info(results, tmp_path):
     out, _ = results
     done = RUN.invoke(app, ["report", str(out), "--title", "Another title", "--out", str(tmp_path / "page.html")])
@@ -98,6 +142,7 @@ def test_info_tells_model_data_versions_and_times(results):
         f"aggregauss {record['versions']['aggregauss']}",
         "fit ",
         "seed: 0",
+        "response: cases",
     ):
         assert words in told
 
@@ -161,6 +206,14 @@ def test_layers_of_a_stack_are_named_after_themselves(land, tmp_path):
     assert record.files["covariate rain"]["sha256"] == hashlib.sha256(Path(stack).read_bytes()).hexdigest()
     with pytest.raises(ValueError, match="two covariates have the same name"):
         named([f"{stack}#rain", "rain.tif"])
+
+
+def test_the_record_of_a_run_holds_all_that_was_asked(results):
+    record = json.loads((results[0] / "run.json").read_text())
+    asked = {name: value for name, value in record["arguments"].items() if value}
+    assert asked == {"response": "cases"}
+    assert {"examined", "label", "layer", "resolution", "categorical", "region"} <= set(record["arguments"])
+    assert set(record["seconds"]) == {"read", "fit", "predict", "write"}
 
 
 def test_what_is_hashed_is_all_of_a_source(land, tmp_path):
@@ -242,6 +295,21 @@ def test_validate_from_coarse_to_fine(land, tmp_path):
     assert done.exit_code == 0, done.output
     assert set(json.loads(done.stdout)["scores"]) == {"this model", "constant rate"}
     assert len(pd.read_csv(tmp_path / "held_out.csv")) == 9
+    again = RUN.invoke(app, ["validate", *_inputs(land), *options])
+    assert again.exit_code == 1
+    assert "exists already" in again.output
+    assert len(pd.read_csv(tmp_path / "held_out.csv")) == 9
+
+
+def test_scores_are_told_before_they_are_written(land, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError("no room")
+
+    monkeypatch.setattr("aggregauss.cli.maps.write_csv", full)
+    options = ["--groups", "province", "--out", str(tmp_path / "held_out.csv"), "--json"]
+    done = RUN.invoke(app, ["validate", *_inputs(land), *options])
+    assert done.exit_code == 1
+    assert "this model" in json.loads(done.stdout)["scores"]
 
 
 def test_an_interrupted_fit_goes_on_to_the_same_numbers(results, land, tmp_path, monkeypatch):
@@ -266,6 +334,16 @@ def test_an_interrupted_fit_goes_on_to_the_same_numbers(results, land, tmp_path,
     done = RUN.invoke(app, [*command, "--resume"])
     assert done.exit_code == 0, done.output
     pd.testing.assert_frame_equal(pd.read_csv(out / "regions.csv"), pd.read_csv(usual / "regions.csv"))
+
+
+def test_what_goes_on_is_kept_until_the_input_is_read(land, tmp_path):
+    (tmp_path / ".out.fit").write_text("of an interrupted run")
+    arguments = [f"{land['folder']}/distrits.gpkg", "--response", "cases", "--out", str(tmp_path / "out")]
+    assert RUN.invoke(app, ["disaggregate", *arguments]).exit_code == 1
+    assert [p.name for p in tmp_path.iterdir()] == [".out.fit"]
+    done = RUN.invoke(app, ["disaggregate", *_inputs(land), "--out", str(tmp_path / "out"), "--json"])
+    assert done.exit_code == 0, done.output
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
 def _without_crs(land, folder):
@@ -305,6 +383,31 @@ def test_results_are_not_overwritten_unasked(results, land):
     done = RUN.invoke(app, ["disaggregate", *_inputs(land), "--out", str(results[0])])
     assert done.exit_code == 1
     assert "exists already" in done.output
+
+
+def test_overwriting_takes_nothing_that_is_not_a_result(results, land, tmp_path, monkeypatch):
+    folder, rain = tmp_path / "work", f"{land['folder']}/rain.tif"
+    shutil.copytree(results[0], folder / "map")
+    shutil.copy(f"{land['folder']}/districts.gpkg", folder)
+    shutil.copy(f"{land['folder']}/rain.tif", folder / "map" / "mean.tif")
+    monkeypatch.chdir(folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    inputs = _inputs(land)
+    commands = {
+        "map.agz in it is no file of such results": ["predict", "map", "districts.gpkg", "--out", "map"],
+        "districts.gpkg in it is an input": ["predict", "map", "districts.gpkg", "--out", "."],
+        "districts.gpkg in it is no file": ["predict", "map", "--covariate", f"rain={rain}", "--out", "."],
+        "map/mean.tif in it is an input": ["disaggregate", *inputs, "--covariate", "map/mean.tif", "--out", "map"],
+        "work cannot be overwritten": ["demo", "--out", "."],
+    }
+    for sentence, command in commands.items():
+        done = RUN.invoke(app, [*command, "--overwrite"])
+        assert done.exit_code == 1, done.output
+        assert sentence in " ".join(done.output.split())
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    for _ in range(2):
+        done = RUN.invoke(app, ["predict", "map", "districts.gpkg", "--out", "p", "--overwrite"])
+        assert done.exit_code == 0, done.output
 
 
 def test_every_command_teaches():

@@ -1,9 +1,11 @@
 """From files to a map: totals that add up, targets of any shape, saving, validation."""
 
 import dataclasses
+import json
 import warnings
 
 import geopandas as gpd
+import jaxtyping
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,8 @@ import aggregauss as ag
 import country
 import maps
 from aggregauss.io import open_raster, read_pixels, read_regions
+from aggregauss.io.geopackage import write_geopackage
+from aggregauss.io.tables import write_csv
 from aggregauss.maps import load_map, polygon_table, predict_polygons, predict_rasters, validate
 from aggregauss.maps.dependence import dependence
 from aggregauss.maps.settings import Settings
@@ -219,6 +223,72 @@ def test_rates_over_other_rasters_are_not_benchmarked_and_it_is_said(found, exac
     np.testing.assert_allclose(rate, found.surface().mean, rtol=1e-6)
 
 
+def test_columns_that_differ_by_case_alone_are_kept_apart(found, land, tmp_path):
+    own = {"MEAN": 1.0, "predicted_mean": 2.0, "Population": 3.0, "fid": [0.5, 0.5, 1.5, 2.5], "geom": "a", "Geom": "b"}
+    land["districts"][["name", "geometry"]].iloc[:4].assign(**own).to_parquet(tmp_path / "four.parquet")
+    predict_polygons(found, tmp_path / "four.parquet", tmp_path / "out")
+    names = {
+        "predicted_predicted_mean",
+        "predicted_population",
+        "original_fid",
+        "original_geom",
+        "original_original_Geom",
+    }
+    for written in (
+        pd.read_csv(tmp_path / "out" / "predicted.csv"),
+        gpd.read_file(tmp_path / "out" / "predicted.gpkg"),
+    ):
+        assert names | {"MEAN", "predicted_mean", "Population"} <= set(written.columns)
+        np.testing.assert_allclose(written["predicted_predicted_mean"], found.predict().mean[:4], rtol=1e-6)
+        assert written["original_fid"].tolist() == own["fid"]
+
+
+def test_columns_that_a_geopackage_cannot_hold_are_a_sentence(land, tmp_path):
+    shapes = land["districts"][["name", "geometry"]].iloc[:1].assign(odd=np.uint64(2**63))
+    with pytest.raises(ValueError, match=r"write_geopackage: odd\.gpkg cannot be written"):
+        write_geopackage(shapes, tmp_path / "odd.gpkg", "odd")
+
+
+def test_large_counts_are_written_whole(tmp_path):
+    write_csv(pd.DataFrame({"population": [123_456_789_012.0, 0.1]}), tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "population\n123456789012\n0.1\n"
+
+
+def test_what_was_fitted_is_saved_whatever_kind_of_number_was_asked_for(found, tmp_path, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users run it
+    settings = dataclasses.replace(found.settings, seed=np.int64(3), inducing=np.int64(25))
+    dataclasses.replace(found, settings=settings).save(tmp_path / "out", threshold=np.float32(0.125))
+    again = load_map(tmp_path / "out")
+    assert again.settings == settings
+    assert again.record.shown["threshold"] == 0.125
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["settings"]["seed"] == 3
+
+
+def test_a_map_saved_again_has_the_seconds_of_one_run(found, tmp_path):
+    found.save(tmp_path / "one")
+    found.record.seconds["write"] = found.record.seconds["predict"] = 1e6
+    found.save(tmp_path / "two")
+    seconds = json.loads((tmp_path / "two" / "run.json").read_text())["seconds"]
+    assert seconds.keys() == {"read", "fit", "predict", "write"}
+    assert max(seconds.values()) < 1e6
+
+
+def test_the_inference_that_replaces_the_usual_one_is_recorded(found):
+    assert found.record.arguments["inference"]["inducing"] == 25
+
+
+def test_rasters_say_what_they_show_and_from_which_map(found, land, tmp_path):
+    import rasterio
+
+    predict_rasters(found, {"rain": land["folder"] / "rain.tif"}, tmp_path / "out", threshold=0.04)
+    with rasterio.open(tmp_path / "out" / "exceedance.tif") as raster:
+        assert raster.descriptions == ("probability that the rate exceeds 0.04",)
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["arguments"] == {"threshold": 0.04}
+    assert record["files"]["covariate rain"]["path"].endswith("rain.tif")
+    assert record["fit"]["arguments"]["response"] == "cases"
+
+
 def test_invalid_polygons_are_repaired_and_it_is_said(found, land):
     from shapely import Polygon
 
@@ -304,6 +374,13 @@ def test_gaussian_totals_add_up(land):
     np.testing.assert_allclose(found.predict().mean, summed, rtol=1e-6)
 
 
+def test_groups_of_no_name_are_refused(found, land):
+    names = land["districts"]["province"].tolist()
+    for missing in (None, float("nan")):
+        with pytest.raises(ValueError, match='"groups" has no name for region 4'):
+            found.validate(groups=[*names[:4], missing, *names[5:]], progress=False)
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -311,6 +388,7 @@ def test_gaussian_totals_add_up(land):
         ({"model": "best"}, '"model" must be "default" or'),
         ({"likelihood": "binomial"}, "needs the numbers examined"),
         ({"likelihood": "binomial", "examined": "tested", "benchmark": True}, '"benchmark" is for counts'),
+        ({"total": True}, '"total" is for numbers that may be sums'),
     ],
 )
 def test_wrong_options_are_refused(land, options, sentence):

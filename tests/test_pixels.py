@@ -247,6 +247,20 @@ def test_individuals_of_a_table_are_those_of_the_raster(tmp_path):
     np.testing.assert_allclose(read.regions["observed"], pixels.regions["observed"])
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_codes_of_regions_are_as_they_are_written(kind, tmp_path):
+    people = pd.DataFrame({"country": ["NA", "01001", "1e5"], "age": [20.0, 40.0, 60.0]})
+    cases = pd.DataFrame({"country": ["01001", "NA", "1e5"], "cases": [1, 2, 3]})
+    for name, table in (("people", people), ("cases", cases)):
+        write = table.to_parquet if kind == "parquet" else table.to_csv
+        write(tmp_path / f"{name}.{kind}", index=False)
+    files = tmp_path / f"people.{kind}", tmp_path / f"cases.{kind}"
+    for left, right in (files, (files[0], cases), (people, files[1])):
+        found = read_individuals(left, right, "cases", region="country", covariates=["age"], notes=[])
+        assert found.regions["label"].tolist() == ["01001", "NA", "1e5"]
+        assert found.covariates[found.pixel, 0].tolist() == [40.0, 20.0, 60.0]
+
+
 def test_individuals_of_unobserved_regions_are_predicted_and_not_fitted():
     people = pd.DataFrame({"ward": [2, 1, 3, 1], "age": [20.0, 40.0, 60.0, 70.0]})
     cases = pd.DataFrame({"ward": [1, 2], "cases": [1, 2]})

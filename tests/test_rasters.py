@@ -1,7 +1,11 @@
 """One grid for everything: totals are kept, means are means, and what a file is stored as does not matter."""
 
 import importlib
+import json
+import os
+import pickle
 import tracemalloc
+from pathlib import Path
 
 import hypothesis
 import hypothesis.strategies as st
@@ -16,6 +20,7 @@ import aggregauss as ag
 import maps
 from aggregauss.io import Grid, align, class_fractions, common_grid, grid_of, open_raster, write_geotiff
 from aggregauss.io.projection import kilometres, move
+from aggregauss.io.rasters import pixels_of
 
 RNG = np.random.default_rng(0)
 
@@ -211,6 +216,27 @@ def test_the_same_raster_from_any_format(suffix, tmp_path):
     np.testing.assert_array_equal(found.values, values)
     np.testing.assert_allclose(grid_of(found).transform, where.transform, atol=1e-12)
     assert grid_of(found).crs == "EPSG:4326"
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.mkdir, ("exploded",)
+
+
+@pytest.mark.filterwarnings("ignore:Failed to open Zarr store with consolidated metadata")
+@pytest.mark.parametrize("name", ["x", "rain"])  # read when the store is opened, and when its values are
+def test_a_stranger_s_zarr_executes_nothing(name, tmp_path, monkeypatch):
+    pytest.importorskip("zarr")
+    monkeypatch.chdir(tmp_path)
+    maps.raster(np.zeros(48), maps.grid(), "rain").to_dataset().to_zarr("rain.zarr", zarr_format=2, consolidated=False)
+    about = Path("rain.zarr", name, ".zarray")
+    planted = {"dtype": "|O", "filters": [{"id": "vlen-utf8"}, {"id": "pickle", "protocol": 2}], "compressor": None}
+    about.write_text(json.dumps(json.loads(about.read_text()) | planted | {"fill_value": None}))
+    for chunk in about.parent.glob("[0-9]*"):
+        chunk.write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(ValueError, match="its values are pickled"):
+        pixels_of(open_raster("rain.zarr"))
+    assert not Path("exploded").exists()
 
 
 def test_a_netcdf_as_climatologists_write_it(tmp_path):

@@ -24,6 +24,10 @@ C = TypeVar("C", bound=type)
 _known: dict[str, type] = {}
 
 
+class _Refused(ValueError):
+    """A file that is whole, but not for this release."""
+
+
 def storable(cls: C) -> C:
     """Class decorator: instances may be written to and read from archives. The class must be a dataclass."""
     _known[cls.__name__] = cls
@@ -59,14 +63,17 @@ def load(path: str | os.PathLike) -> Any:
             if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
                 raise KeyError("format")
             if manifest["version"] > VERSION:
-                raise ValueError(
+                raise _Refused(
                     f"load: {path} has format version {manifest['version']}, but this release reads up to {VERSION}. "
                     "Upgrade aggregauss."
                 )
             return _decode(manifest["object"], archive)
-    except (zipfile.BadZipFile, KeyError, json.JSONDecodeError, UnicodeDecodeError) as problem:
+    except (_Refused, OSError, MemoryError):
+        raise
+    except Exception as problem:  # a damaged file may break any reader in its way
+        line = str(problem).partition("\n")[0]
         raise ValueError(
-            f"load: {path} is not a complete aggregauss file ({problem}). Save the posterior again."
+            f"load: {path} is not a complete aggregauss file ({line}). Save the posterior again."
         ) from None
 
 
@@ -110,12 +117,25 @@ def _decode(node: Any, archive: zipfile.ZipFile) -> Any:
         return jnp.asarray(array) if node["device"] else array
     cls = _known.get(node["class"])
     if cls is None:
-        raise ValueError(f'load: the file needs the class "{node["class"]}". Import the module that defines it first.')
+        raise _Refused(f'load: the file needs the class "{node["class"]}". Import the module that defines it first.')
     fields = {name: _decode(v, archive) for name, v in node["fields"].items()}
-    wanted = {f.name for f in dataclasses.fields(cls)}
-    if not set(fields) <= wanted:
-        raise ValueError(f'load: "{node["class"]}" has no field "{sorted(set(fields) - wanted)[0]}" in this release.')
+    wanted = {f.name: f for f in dataclasses.fields(cls)}
+    if not set(fields) <= set(wanted):
+        raise _Refused(
+            f'load: "{node["class"]}" has no field "{sorted(set(fields) - set(wanted))[0]}" in this release.'
+        )
     made = object.__new__(cls)
-    for name in wanted:
-        object.__setattr__(made, name, fields.get(name))
+    for name, field in wanted.items():
+        object.__setattr__(made, name, fields[name] if name in fields else _default(cls, field))
     return made
+
+
+def _default(cls: type, field: dataclasses.Field) -> Any:
+    """Of a field that the file lacks: it is not stored, or younger than the file."""
+    if field.name in getattr(cls, "not_stored", ()):
+        return None
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    if field.default is dataclasses.MISSING:
+        raise KeyError(f"{cls.__name__}.{field.name}")
+    return field.default

@@ -5,13 +5,18 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 
 @contextlib.contextmanager
-def whole_folder(path: str | os.PathLike, overwrite: bool = False) -> Iterator[Path]:
+def whole_folder(
+    path: str | os.PathLike, replaces: Collection[str] | None = None, inputs: Iterable[str | os.PathLike] = ()
+) -> Iterator[Path]:
     """A new folder to write into, which is at `path` once the block ends, and gone if the block fails.
+
+    One that exists gives way only to `replaces`, the names of all files that it may hold; and never if any of the
+    files in `inputs` is in it.
 
     >>> with tempfile.TemporaryDirectory() as parent:
     ...     with whole_folder(f"{parent}/results") as folder:
@@ -20,10 +25,7 @@ def whole_folder(path: str | os.PathLike, overwrite: bool = False) -> Iterator[P
     ['table.csv']
     """
     target = Path(path).absolute()
-    if target.exists() and not overwrite:
-        raise FileExistsError(f"{target} already exists. Choose another folder, or allow it to be overwritten.")
-    if target.exists() and not target.is_dir():
-        raise FileExistsError(f"{target} is a file, not a folder. Choose another name.")
+    check_place(target, replaces, inputs)
     with parents_of(target):
         made = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
         try:
@@ -34,6 +36,28 @@ def whole_folder(path: str | os.PathLike, overwrite: bool = False) -> Iterator[P
             raise _about_space(problem, target) from None
         finally:
             shutil.rmtree(made, ignore_errors=True)
+
+
+def check_place(
+    path: str | os.PathLike, replaces: Collection[str] | None = None, inputs: Iterable[str | os.PathLike] = ()
+) -> None:
+    """A sentence if no folder of results may take this place; see `whole_folder`."""
+    target = Path(path).absolute()
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise FileExistsError(f"{target} is a file, not a folder. Choose another name.")
+    if replaces is None:
+        raise FileExistsError(f"{target} already exists. Choose another folder, or allow it to be overwritten.")
+    for given in inputs:
+        if Path(given).resolve().is_relative_to(target.resolve()):
+            raise FileExistsError(f"{target} cannot be overwritten: {given} in it is an input. Choose another folder.")
+    for name in sorted(os.listdir(target)):
+        if name.removesuffix(".aux.xml") not in replaces:  # statistics that GDAL keeps beside a raster
+            raise FileExistsError(
+                f"{target} cannot be overwritten: {name} in it is no file of such results. Choose another folder, or "
+                f"move {name} away."
+            )
 
 
 @contextlib.contextmanager

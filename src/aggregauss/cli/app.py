@@ -8,7 +8,8 @@ import typer
 from aggregauss import __version__
 from aggregauss.cli import demo as demo_command
 from aggregauss.cli import maps
-from aggregauss.cli.sentences import one_sentence, refuse_existing
+from aggregauss.cli.sentences import check_folder, one_sentence
+from aggregauss.maps.saving import FILES
 
 app = typer.Typer(
     add_completion=False,
@@ -54,5 +55,5 @@ def demo(
     Try: aggregauss demo --out madagascar
     """
     with one_sentence():
-        refuse_existing(out, overwrite)
+        check_folder(out, overwrite, FILES)
         demo_command.run(out, overwrite)

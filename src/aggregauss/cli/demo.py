@@ -18,7 +18,8 @@ def run(out: Path, overwrite: bool) -> None:
     """The check from regions to districts, then the map of all districts with its page."""
     console, began = Console(), time.perf_counter()
     files, settings = ag.datasets.madagascar(), Settings()
-    record = run_record({"regions": files.districts, "population": files.population}, files.covariates)
+    sources = {"regions": files.districts, "population": files.population}
+    record = run_record(sources, files.covariates, arguments={"response": "cases"})
     with console.status("reading 109 districts and four rasters"), record.timed("read"):
         pixels, regions = read_map(files.districts, "cases", files.population, files.covariates, groups="region")
     console.print(f"{pixels!r}")

@@ -1,9 +1,8 @@
 """The commands that make, use, show and check maps."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -11,9 +10,16 @@ from rich.markup import escape
 
 import aggregauss as ag
 from aggregauss.cli import options as o
-from aggregauss.cli.sentences import one_sentence, refuse_existing
+from aggregauss.cli.sentences import check_folder, one_sentence, refuse_existing
 from aggregauss.cli.tables import as_table
 from aggregauss.files import parents_of, whole_file
+from aggregauss.io.tables import write_csv
+from aggregauss.maps.saving import FILES as MAP
+from aggregauss.maps.targets import FILES as PREDICTED
+from aggregauss.report.plain import json_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def disaggregate(
@@ -23,7 +29,7 @@ def disaggregate(
     covariate: o.Covariate = [],  # noqa: B006
     out: o.Out = Path("results"),
     individuals: o.Individuals = None,
-    region: o.Region = "region",
+    region: o.Region = None,
     coordinate: o.Coordinate = [],  # noqa: B006
     likelihood: o.Family = "poisson",
     examined: o.Examined = None,
@@ -58,11 +64,9 @@ def disaggregate(
     half-written stays behind; an interrupted fit goes on with --resume.
     """
     with one_sentence(" Give the same command with --resume to go on."), parents_of(out):
-        refuse_existing(out, overwrite)
+        check_folder(out, overwrite, MAP, o.inputs(regions, population, covariate, individuals))
         checkpoint = out.parent / f".{out.name}.fit"
-        if not resume:
-            checkpoint.unlink(missing_ok=True)
-        elif not checkpoint.exists():
+        if resume and not checkpoint.exists():
             raise ValueError(f"disaggregate: there is no interrupted run of {out} to resume. Leave out --resume.")
         found = ag.disaggregate(
             regions,
@@ -79,12 +83,14 @@ def disaggregate(
             resolution=resolution,
             benchmark=benchmark,
             checkpoint=checkpoint,
+            resume=resume,
             seed=seed,
             progress=not as_json,
         )
         found.save(out, threshold=threshold, title=title, overwrite=overwrite)
         checkpoint.unlink(missing_ok=True)
-    _tell(found, out, as_json)
+        table, words = found.table(), found.words()
+    _tell(table, words, out, as_json)
 
 
 def predict(
@@ -92,7 +98,11 @@ def predict(
     target: Annotated[Path | None, typer.Argument(help="Polygons to predict, instead of rasters.")] = None,
     covariate: o.Covariate = [],  # noqa: B006
     out: o.Out = Path("predicted"),
-    level: Annotated[float, typer.Option(min=0.01, max=0.999, help="Probability of the intervals.")] = 0.95,
+    layer: o.Layer = None,
+    level: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=0.999, help="Probability of the intervals of polygons; default: 0.95."),
+    ] = None,
     threshold: o.Threshold = None,
     rates: Annotated[bool, typer.Option("--rates", help="Rates of polygons instead of totals.")] = False,
     overwrite: o.Overwrite = False,
@@ -111,18 +121,27 @@ def predict(
       aggregauss predict results --covariate evi=evi_2030.tif --covariate lst=lst_2030.tif --out y2030
     """
     with one_sentence():
-        refuse_existing(out, overwrite)
-        found = ag.maps.load_map(folder)
         if (target is None) == (not covariate):
             raise ValueError("predict: give either a file of polygons or --covariate rasters.")
+        if target is None and (layer is not None or level is not None or rates):
+            raise ValueError("predict: --layer, --level and --rates are for polygons. Leave them out.")
+        check_folder(out, overwrite, PREDICTED, [target, *o.named(covariate).values()])
+        found = ag.maps.load_map(folder)
         if target is None:
             written = ag.maps.predict_rasters(found, o.named(covariate), out, threshold=threshold, overwrite=overwrite)
         else:
-            measure = "mean" if rates else None
-            options = {"level": level, "threshold": threshold, "overwrite": overwrite}
-            written = ag.maps.predict_polygons(found, target, out, measure=measure, **options)
+            written = ag.maps.predict_polygons(
+                found,
+                target,
+                out,
+                layer=layer,
+                measure="mean" if rates else None,
+                level=0.95 if level is None else level,
+                threshold=threshold,
+                overwrite=overwrite,
+            )
         facts = {"out": str(out), "files": [str(path) for path in written]}
-    typer.echo(json.dumps(facts) if as_json else f"Wrote {', '.join(facts['files'])}.")
+    typer.echo(json_text(facts) if as_json else f"Wrote {', '.join(facts['files'])}.")
 
 
 def report(
@@ -140,7 +159,7 @@ def report(
         found = ag.maps.load_map(folder)
         checked = ag.maps.load_check(folder, found)
         path = found.report(out or folder / "report.html", threshold=threshold, title=title, validation=checked)
-    typer.echo(json.dumps({"out": str(path)}) if as_json else f"Wrote {path}.")
+    typer.echo(json_text({"out": path}) if as_json else f"Wrote {path}.")
 
 
 def validate(
@@ -151,7 +170,7 @@ def validate(
     folds: Annotated[int, typer.Option(min=2, help="Parts into which the regions are dealt.")] = 5,
     groups: Annotated[str | None, typer.Option(help="Column of coarser regions: train on their sums.")] = None,
     individuals: o.Individuals = None,
-    region: o.Region = "region",
+    region: o.Region = None,
     coordinate: o.Coordinate = [],  # noqa: B006
     likelihood: o.Family = "poisson",
     examined: o.Examined = None,
@@ -164,6 +183,7 @@ def validate(
     inducing: o.Inducing = None,
     seed: o.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="CSV file for the predictions of every region.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
     as_json: o.Json = False,
 ) -> None:
     """How good is the map? Predict regions that the fit does not see.
@@ -178,8 +198,10 @@ def validate(
       aggregauss validate districts.gpkg --response cases --population pop.tif --groups province
     """
     with one_sentence():
-        if out is not None and not out.absolute().parent.is_dir():
-            raise ValueError(f"validate: there is no folder {out.parent} to write {out.name} into.")
+        if out is not None:
+            refuse_existing(out, overwrite)
+            if not out.absolute().parent.is_dir():
+                raise ValueError(f"validate: there is no folder {out.parent} to write {out.name} into.")
         settings = ag.maps.Settings(likelihood, total, model, False, seed, inducing)
         pixels, names = ag.maps.read_map(
             regions,
@@ -194,14 +216,13 @@ def validate(
             groups=groups,
         )
         found = ag.maps.validate(pixels, settings, folds=folds, groups=names, progress=not as_json)
-        if out is not None:
+        if as_json:
+            typer.echo(json_text({"how": found.how, "scores": found.scores.to_dict("index")}))
+        else:
+            Console().print(as_table(found.scores.reset_index(names=""), f"Regions not seen, {found.how}"))
+        if out is not None:  # last, so that a disk that is full does not cost the scores
             with whole_file(out) as made:
-                found.table.to_csv(made, index=False, float_format="%.8g")
-    if as_json:
-        scores = found.scores.astype(object).where(found.scores.notna(), None)
-        typer.echo(json.dumps({"how": found.how, "scores": scores.to_dict("index")}))
-    else:
-        Console().print(as_table(found.scores.reset_index(names=""), f"Regions not seen, {found.how}"))
+                write_csv(found.table, made)
 
 
 def info(folder: o.Saved, as_json: o.Json = False) -> None:
@@ -211,20 +232,21 @@ def info(folder: o.Saved, as_json: o.Json = False) -> None:
     """
     with one_sentence():
         found = ag.maps.load_map(folder)
-    words = found.words()
+        words, parameters = found.words(), found.posterior.summary().reset_index(names="parameter")
     if as_json:
-        typer.echo(json.dumps(words))
+        typer.echo(json_text(words))
         return
     console = Console()
     for line in (repr(found), *_about(words)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    console.print(as_table(found.posterior.summary().reset_index(names="parameter"), "Parameters"))
+    console.print(as_table(parameters, "Parameters"))
     _print_lines(console, (*words["warnings"], *words["notes"]))
 
 
 def _about(words: dict[str, Any]) -> list[str]:
     """Settings, files with the beginnings of their hashes, versions, seconds."""
-    chosen = [f"{name}: {value}" for name, value in words["settings"].items()]
+    asked = {name: value for name, value in words["arguments"].items() if value not in (None, [], ())}
+    chosen = [f"{name}: {value}" for name, value in {**words["settings"], **asked}.items()]
     files = [
         f"{name}: {source.get('path', source.get('type'))} {source.get('sha256', '')[:12]}".rstrip()
         for name, source in words["files"].items()
@@ -239,13 +261,12 @@ def _print_lines(console: Console, lines: Iterable[str], sign: str = "-") -> Non
         console.print(f"{sign} {line}", highlight=False, markup=False)
 
 
-def _tell(found: Any, out: Path, as_json: bool) -> None:
-    table = found.table()
+def _tell(table: "pd.DataFrame", words: dict[str, Any], out: Path, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"out": str(out), **found.words()}))
+        typer.echo(json_text({"out": out, **words}))
         return
     console = Console()
     console.print(as_table(table.head(10), f"First regions of {len(table)}"))
-    _print_lines(console, found.warnings, "Warning:")
-    _print_lines(console, found.pixels.notes)
+    _print_lines(console, words["warnings"], "Warning:")
+    _print_lines(console, words["notes"])
     console.print(f"Open [bold]{escape(str(out / 'report.html'))}[/] in a browser. Rasters and tables are beside it.")

@@ -34,12 +34,15 @@ Individuals = Annotated[
     Path | None,
     typer.Option(help="Table of individuals (.csv, .parquet) instead of rasters.", show_default=False),
 ]
-Region = Annotated[str, typer.Option(help="With --individuals: the column of both tables that names regions.")]
+Region = Annotated[
+    str | None,
+    typer.Option(help="With --individuals: the column of both tables that names regions; default: region."),
+]
 Coordinate = Annotated[
     list[str], typer.Option(help="With --individuals: column of a coordinate; repeat for more.", show_default=False)
 ]
 Label = Annotated[str | None, typer.Option(help="Column with the names of the regions.")]
-Layer = Annotated[str | None, typer.Option(help="Layer of the file of regions, if it has several.")]
+Layer = Annotated[str | None, typer.Option(help="Layer of the file of polygons, if it has several.")]
 Family = Annotated[Likelihood, typer.Option(help="What is reported: counts, positives out of examined, or averages.")]
 Examined = Annotated[str | None, typer.Option(help="Column with the numbers examined (binomial).")]
 Total = Annotated[bool, typer.Option("--total", help="Gaussian numbers are sums over the people, not averages.")]
@@ -55,7 +58,9 @@ Inducing = Annotated[int | None, typer.Option(min=2, help="Inducing points: more
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Out = Annotated[Path, typer.Option(help="Folder for the results.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the results if they exist; a folder with other files is kept.")
+]
 Threshold = Annotated[
     float | None, typer.Option(help="Rate for the map of exceedance; default: that of the whole map.")
 ]
@@ -83,10 +88,20 @@ def _pair(given: str) -> tuple[str, str]:
 
 
 def sources(
-    population: str | None, covariate: list[str], individuals: Path | None, region: str, coordinate: list[str]
+    population: str | None, covariate: list[str], individuals: Path | None, region: str | None, coordinate: list[str]
 ) -> dict[str, Any]:
     """What `read_map` wants to know of rasters, or of a table of individuals."""
-    if individuals is None:
-        return {"population": population, "covariates": named(covariate)}
-    columns = {"population": population, "covariates": covariate, "coordinates": coordinate}
-    return {**columns, "individuals": individuals, "region": region}
+    return {
+        "population": population,
+        "covariates": named(covariate) if individuals is None else covariate,
+        "individuals": individuals,
+        "region": region,
+        "coordinates": coordinate,
+    }
+
+
+def inputs(regions: Path, population: str | None, covariate: list[str], individuals: Path | None) -> list[Any]:
+    """The files that a map is made from."""
+    if individuals is not None:
+        return [regions, individuals]
+    return [regions, population, *named(covariate).values()]

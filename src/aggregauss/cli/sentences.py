@@ -3,11 +3,14 @@
 import signal
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
+
+from aggregauss.files import check_place
 
 WRONG = (
     ValueError,
@@ -46,9 +49,15 @@ def _words(problem: BaseException) -> str:
 
 
 def refuse_existing(out: Path, overwrite: bool) -> None:
-    """A sentence before any work if the results have no place."""
+    """A sentence before any work if something is where the results are to be."""
     if out.exists() and not overwrite:
         raise ValueError(f'{out} exists already. Give another "--out", or --overwrite.')
+
+
+def check_folder(out: Path, overwrite: bool, files: Collection[str], inputs: Iterable[Any] = ()) -> None:
+    """The same for a folder, which may be overwritten if it holds only `files` and none of the inputs."""
+    refuse_existing(out, overwrite)
+    check_place(out, files, [path for path in inputs if path is not None])
 
 
 @contextmanager

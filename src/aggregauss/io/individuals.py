@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aggregauss.io.pixel_record import Pixels
-from aggregauss.io.tables import column, not_negative, numbers, read_table
+from aggregauss.io.tables import column, not_negative, numbers, read_table, texts
 from aggregauss.io.words import listed, several
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def read_individuals(
     >>> read_individuals(people, cases, "cases", region="ward", covariates=["age"], notes=[]).bags()
     Bags(2 in 1-d, totals (extensive), 3 atoms)
     """
-    rows = read_table(table, WHO, "table")
-    regions = _observed(read_table(responses, WHO, "responses"), response, region, examined, counts)
+    rows = read_table(table, WHO, "table", [region])
+    regions = _observed(read_table(responses, WHO, "responses", [region]), response, region, examined, counts)
     if not len(covariates) + len(coordinates):
         raise ValueError(f'{WHO}: give the columns of "covariates" or of "coordinates".')
     owner, named = _owners(column(rows, region, WHO, "region"), regions)
@@ -75,7 +75,7 @@ def read_individuals(
 def _observed(table: "pd.DataFrame", response: str, region: str, examined: str | None, counts: bool) -> "pd.DataFrame":
     import pandas as pd
 
-    labels = column(table, region, WHO, "region").astype(str)
+    labels = texts(column(table, region, WHO, "region"), WHO)
     if labels.duplicated().any():
         twice = labels[labels.duplicated()].iloc[0]
         raise ValueError(f'{WHO}: "responses" must have one row for each region, but has "{twice}" twice.')
@@ -94,9 +94,7 @@ def _owners(names: "pd.Series", regions: "pd.DataFrame") -> tuple[np.ndarray, np
     """Number of the region of each row, and which rows have one."""
     import pandas as pd
 
-    if names.isna().any():
-        raise ValueError(f'{WHO}: the column "{names.name}" names no region in row {int(np.argmax(names.isna()))}.')
-    owner = pd.Index(regions["label"]).get_indexer(names.astype(str))
+    owner = pd.Index(regions["label"]).get_indexer(texts(names, WHO))
     return owner, owner >= 0
 
 

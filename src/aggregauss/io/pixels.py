@@ -15,7 +15,6 @@ from aggregauss.io.covariates import by_name, read_covariates
 from aggregauss.io.coverage import coverage
 from aggregauss.io.grid import Grid, common_grid, grid_of
 from aggregauss.io.hygiene import declared, lone_regions, population_notes
-from aggregauss.io.individuals import read_individuals
 from aggregauss.io.pixel_record import Pixels, kept_pixels, kept_regions, positions
 from aggregauss.io.projection import (
     PACIFIC,
@@ -34,8 +33,6 @@ from aggregauss.io.words import extent, listed, several
 if TYPE_CHECKING:
     import geopandas as gpd
     import xarray as xr
-
-__all__ = ["Pixels", "read_individuals", "read_pixels"]
 
 WHO = "read_pixels"
 MOST_LOST = 0.2  # share of the population that may be left out for want of covariates

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aggregauss.io.projection import PACIFIC, crs_text, is_geographic, is_pacific
-from aggregauss.io.words import listed
+from aggregauss.io.words import first_line, listed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,7 +51,7 @@ def pixels_of(raster: "xr.DataArray") -> np.ndarray:
         values = raster.compute(scheduler="synchronous").values.astype(np.float64)  # also inside a worker of Dask
     except (OSError, RuntimeError) as problem:
         raise ValueError(
-            f"{WHO}: {raster.name} cannot be read to its end ({_first_line(problem)}). Is it truncated? Get it again."
+            f"{WHO}: {raster.name} cannot be read to its end ({_why(problem)}). Is it truncated? Get it again."
         ) from None
     values[values == raster.attrs.get(NODATA)] = np.nan
     return values
@@ -77,11 +77,17 @@ def _open(path: Path) -> Any:
         raise FileNotFoundError(f"{WHO}: there is no file {path}.")
     try:
         return _open_tiff(path) if suffix in TIFF else _open_dataset(path, "zarr" if suffix in ZARR else None)
-    except (OSError, ValueError, KeyError) as problem:
+    except (OSError, ValueError, KeyError, RuntimeError) as problem:
         raise ValueError(
-            f"{WHO}: {path} cannot be read as a raster ({_first_line(problem)}). It may be truncated or of another "
+            f"{WHO}: {path} cannot be read as a raster ({_why(problem)}). It may be truncated or of another "
             "format; get it again, or convert it to GeoTIFF."
         ) from None
+
+
+def _why(problem: BaseException) -> str:
+    """What an error says, but not how to let a file execute what it likes, which is the remedy of numcodecs."""
+    unsafe = type(problem).__name__ == "UnsafeDecodeError"
+    return "its values are pickled, and to read them could execute anything" if unsafe else first_line(problem)
 
 
 def _open_tiff(path: Path) -> Any:
@@ -205,7 +211,3 @@ def _even(values: np.ndarray) -> bool:
 def _check_even(values: np.ndarray, name: str, axis: str) -> None:
     if not _even(values):
         raise ValueError(f'{WHO}: {name} has unequal steps along "{axis}". Interpolate it to an even grid first.')
-
-
-def _first_line(problem: BaseException) -> str:
-    return (str(problem).strip().splitlines() or [type(problem).__name__])[0]

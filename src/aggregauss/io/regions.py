@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aggregauss.io.tables import column, not_negative, numbers, read_file
-from aggregauss.io.words import several
+from aggregauss.io.tables import column, not_negative, numbers, read_file, texts
+from aggregauss.io.words import listed, several
 
 if TYPE_CHECKING:
     import geopandas as gpd
@@ -29,12 +29,11 @@ def read_regions(
     *,
     label: str | None = None,
     examined: str | None = None,
-    population: str | None = None,
     layer: str | None = None,
     counts: bool = True,
     notes: list[str],
 ) -> "gpd.GeoDataFrame":
-    """Regions with the columns `label`, `observed`, [`examined`], [`population`] and `geometry`, checked and repaired.
+    """Regions with the columns `label`, `observed`, [`examined`] and `geometry`, checked and repaired.
 
     `label` names the column of unique names; by default it is the first column of unique texts, else rows are numbered.
     `counts=False` allows negative responses. What was done to the file is appended to `notes`, in sentences.
@@ -55,8 +54,6 @@ def read_regions(
     if examined is not None:
         made["examined"] = _numbers(table, examined, "examined", rows, True)
         _check_examined(made["observed"], made["examined"], rows)
-    if population is not None:
-        made["population"] = _numbers(table, population, "population", rows, True)
     geometry = repaired(table.geometry, names, notes)
     _check_overlaps(geometry, names, notes)
     return gpd.GeoDataFrame(made, geometry=geometry, crs=table.crs)
@@ -68,9 +65,11 @@ def read_shapes(regions: Any, layer: str | None = None) -> "gpd.GeoDataFrame":
     import pandas as pd
 
     if isinstance(regions, str | Path):
-        readers: dict[str, Any] = dict.fromkeys(VECTOR, functools.partial(_read_vector, layer=layer))
+        path = Path(regions)
+        chosen = _layer(path, layer) if path.suffix.lower() in VECTOR else None
+        readers: dict[str, Any] = dict.fromkeys(VECTOR, functools.partial(gpd.read_file, layer=chosen))
         readers |= dict.fromkeys(PARQUET, gpd.read_parquet)
-        name, table = str(regions), read_file(Path(regions), readers, WHO)
+        name, table = str(regions), read_file(path, readers, WHO)
     else:
         name, table = '"regions"', regions
     if not isinstance(table, gpd.GeoDataFrame) or table._geometry_column_name not in table.columns:
@@ -103,40 +102,41 @@ def repaired(
                 f'{who}: {kind} "{names[i]}" is a {shape.geom_type}, but regions must be polygons. Individuals '
                 "that are points go into a table with a region column."
             )
-    bad = ~geometry.is_valid.to_numpy()
+    mixed = (geometry.geom_type == "GeometryCollection").to_numpy()
+    valid = geometry.is_valid.to_numpy()
+    bad = mixed | ~valid
     if not bad.any():
         return geometry
     shapes = [_polygons(shapely.make_valid(s)) if b else s for s, b in zip(geometry, bad)]
-    first = int(np.argmax(bad))
-    if any(s.is_empty for s in shapes):
-        raise ValueError(f'{who}: {kind} "{names[first]}" has no area, even after repair. Give its outline again.')
-    reason = shapely.is_valid_reason(geometry.iloc[first]).split("[")[0].lower()
+    first, empty = int(np.argmax(bad)), [s.is_empty for s in shapes]
+    if any(empty):
+        flat = names[int(np.argmax(empty))]
+        raise ValueError(f'{who}: {kind} "{flat}" has no area, even after repair. Give its outline again.')
+    why = shapely.is_valid_reason(geometry.iloc[first]).split("[")[0].lower()
+    reason = "a collection of geometries" if valid[first] else why
     notes.append(f'{several(int(bad.sum()), "invalid outline")} repaired, first that of "{names[first]}" ({reason}).')
     return gpd.GeoSeries(shapes, crs=geometry.crs)
 
 
-def _read_vector(path: Path, layer: str | None) -> "gpd.GeoDataFrame":
-    import geopandas as gpd
+def _layer(path: Path, wanted: str | None) -> str | None:
+    """The layer to read: the one that is wanted, or the only one with outlines."""
     import pyogrio
 
-    layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
-    if layer is None and len(layers) > 1:
-        raise ValueError(f'it has the layers {", ".join(layers)}; name one with "layer"')
-    if layer is not None and layer not in layers:
-        raise ValueError(f'it has no layer "{layer}", only {", ".join(layers)}')
-    return gpd.read_file(path, layer=layer) if layer else gpd.read_file(path)
+    layers = [str(name) for name, kind in read_file(path, dict.fromkeys(VECTOR, pyogrio.list_layers), WHO) if kind]
+    if wanted is None and len(layers) > 1:
+        raise ValueError(f'{WHO}: {path} has {len(layers)} layers ({listed(layers)}). Name one of them with "layer".')
+    if wanted is not None and wanted not in layers:
+        raise ValueError(f'{WHO}: {path} has no layer "{wanted}"; it has {listed(layers)}.')
+    return wanted or next(iter(layers), None)
 
 
 def _labels(table: "pd.DataFrame", label: str | None) -> list[str]:
     if label is None:
-        texts = [c for c in table.columns if c != "geometry" and isinstance(table[c].iloc[0], str)]
-        label = next((c for c in texts if table[c].notna().all() and table[c].is_unique), None)
+        worded = [c for c in table.columns if c != "geometry" and isinstance(table[c].iloc[0], str)]
+        label = next((c for c in worded if table[c].notna().all() and table[c].is_unique), None)
         if label is None:
             return [str(i) for i in range(len(table))]
-    found = column(table, label, WHO, "label")
-    if found.isna().any():
-        raise ValueError(f'{WHO}: the column "{label}" has no name for row {int(np.argmax(found.isna()))}.')
-    names = found.astype(str)
+    names = texts(column(table, label, WHO, "label"), WHO)
     if names.duplicated().any():
         twice = names[names.duplicated()].iloc[0]
         raise ValueError(

@@ -24,6 +24,15 @@ def listed(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")
 
 
+def first_line(problem: BaseException) -> str:
+    """What an error says first, or else its kind.
+
+    >>> first_line(ValueError("no such band\\nsee above")), first_line(EOFError())
+    ('no such band', 'EOFError')
+    """
+    return (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+
+
 def extent(bounds: Sequence[float]) -> str:
     """A box in words: west to east, south to north."""
     west, south, east, north = bounds

@@ -42,6 +42,7 @@ def predict_raster(
     metric: str | None = None,
     block: int = 512,
     client: Any = None,
+    about: Mapping[str, str] | None = None,
 ) -> dict[str, Path]:
     """Write a GeoTIFF for each entry of what `predict` returns, and give their paths.
 
@@ -50,7 +51,7 @@ def predict_raster(
     class 4 of the raster "cover" takes. A pixel that lacks some covariates, but not all, gets them from the nearest
     pixel within three, as in a fit; where there is none it stays empty. `grid` is by default that of the finest raster;
     `metric` is the plane of x and y, that of the grid the model was fitted on. `client` is a Dask client; without one
-    blocks run on threads. The numbers do not depend on `block`.
+    blocks run on threads. The numbers do not depend on `block`. `about` says what the layers show, by name.
 
     >>> import aggregauss as ag, tempfile
     >>> def warm(columns):
@@ -67,7 +68,7 @@ def predict_raster(
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        return _write(job, folder, block, client)
+        return _write(job, folder, block, client, about or {})
     except BaseException:
         if made:
             folder.rmdir()
@@ -161,14 +162,15 @@ def _source(name: str, sources: Mapping[str, Any]) -> tuple[str, float | None]:
     return raster, float(level)
 
 
-def _write(job: Job, folder: Path, block: int, client: Any) -> dict[str, Path]:
+def _write(job: Job, folder: Path, block: int, client: Any, about: Mapping[str, str]) -> dict[str, Path]:
     """Write blocks as they come, in whatever order."""
     with small_cache(), contextlib.ExitStack() as stack:
         files: dict[str, Any] = {}
         for (row, column, rows, columns), found in _results(job, block, client):
             for name, values in found.items():
                 if name not in files:
-                    files[name] = stack.enter_context(_geotiff(folder / f"{name}.tif", job.grid, name))
+                    path, words = folder / f"{name}.tif", about.get(name, name)
+                    files[name] = stack.enter_context(_geotiff(path, job.grid, words))
                 files[name](values, (row, row + rows), (column, column + columns))
         if not files:
             raise ValueError(f"{WHO}: no pixel of the grid has a value of every covariate. Do the rasters overlap?")

@@ -11,7 +11,7 @@ from aggregauss.io.individuals import read_individuals
 from aggregauss.io.pixel_record import Pixels
 from aggregauss.io.pixels import read_pixels
 from aggregauss.io.regions import read_regions, read_shapes
-from aggregauss.io.tables import column, read_table
+from aggregauss.io.tables import column, read_table, texts
 from aggregauss.maps.disaggregation import Disaggregation
 from aggregauss.maps.fit import fit_pixels
 from aggregauss.maps.record import run_record
@@ -40,6 +40,7 @@ def disaggregate(
     resolution: float | None = None,
     benchmark: bool = False,
     checkpoint: str | Path | None = None,
+    resume: bool = True,
     seed: int = 0,
     progress: bool = True,
 ) -> Disaggregation:
@@ -55,8 +56,8 @@ def disaggregate(
     field), "smooth" (effects that may bend beside), "classic" (linear effects, a field, effects of regions: the model
     of the R package disaggregation), or a GP of inputs (covariates..., x, y) with coordinates in km. With
     `benchmark=True` the map is scaled, draw by draw, so that the totals of all regions are those reported. A
-    `checkpoint` is a file from which a fit that was interrupted goes on. More `inducing` points resolve a finer field
-    and take longer; `inference` replaces the whole scheme.
+    `checkpoint` is a file from which a fit that was interrupted goes on, unless `resume=False`. More `inducing` points
+    resolve a finer field and take longer; `inference` replaces the whole scheme.
 
     Instead of rasters there may be a table of `individuals` (CSV, Parquet, or a DataFrame) whose column `region` names
     where each belongs: `regions` is then a table too, and `population`, `covariates` and `coordinates` are columns.
@@ -67,26 +68,30 @@ def disaggregate(
     >>> found.save("results")  # doctest: +SKIP
     """
     settings = Settings(likelihood, total, model, benchmark, seed, inducing)
-    sources = {"regions": regions, "population": population, "individuals": individuals}
-    if individuals is not None:
-        sources.pop("population")  # the name of a column
-    record = run_record(sources, covariates if individuals is None else ())
+    reading: dict[str, Any] = {
+        "region": region,
+        "coordinates": coordinates,
+        "examined": examined,
+        "label": label,
+        "layer": layer,
+        "categorical": categorical,
+        "resolution": resolution,
+    }
+    asked = {"response": response, **reading}
+    if individuals is None:
+        record = run_record({"regions": regions, "population": population}, covariates, arguments=asked)
+    else:
+        asked |= {"population": population, "covariates": covariates}  # names of columns
+        record = run_record({"regions": regions, "individuals": individuals}, arguments=asked)
+    if inference is not None:
+        record.arguments["inference"] = vars(inference)
     with record.timed("read"):
+        counts = likelihood != "gaussian"
         pixels, _ = read_map(
-            regions,
-            response,
-            population,
-            covariates,
-            individuals=individuals,
-            region=region,
-            coordinates=coordinates,
-            examined=examined,
-            label=label,
-            layer=layer,
-            categorical=categorical,
-            resolution=resolution,
-            counts=likelihood != "gaussian",
+            regions, response, population, covariates, individuals=individuals, counts=counts, **reading
         )
+    if checkpoint is not None and not resume:
+        Path(checkpoint).unlink(missing_ok=True)  # not before the input is known to be right
     return fit_pixels(pixels, settings, record, inference=inference, checkpoint=checkpoint, progress=progress)
 
 
@@ -109,13 +114,18 @@ def read_map(
 ) -> tuple[Pixels, np.ndarray | None]:
     """The pixels of a map, with notes on what was done to the files; and the column `groups` of the regions."""
     notes: list[str] = []
-    if individuals is not None:
-        table = read_table(regions, "read_individuals", "regions")
+    if individuals is None:
+        _refuse({"region": region, "coordinates": coordinates}, "without a table of individuals")
+    else:
+        of_maps = {"label": label, "layer": layer, "categorical": categorical, "resolution": resolution}
+        _refuse(of_maps, "with a table of individuals")
+        region = region or "region"
+        table = read_table(regions, "read_individuals", "regions", [region, *([] if groups is None else [groups])])
         pixels = read_individuals(
             individuals,
             table,
             response,
-            region=region or "region",
+            region=region,
             covariates=tuple(covariates),
             coordinates=coordinates,
             weights=population,
@@ -123,12 +133,23 @@ def read_map(
             counts=counts,
             notes=notes,
         )
-        return pixels, None if groups is None else column(table, groups, "validate", "groups").to_numpy(str)
+        return pixels, _groups(table, groups)
     shapes = read_shapes(regions, layer)
-    names = None if groups is None else column(shapes, groups, "validate", "groups").to_numpy(str)
+    names = _groups(shapes, groups)
     own = read_regions(shapes, response, label=label, examined=examined, counts=counts, notes=notes)
     pixels = read_pixels(own, population, covariates, resolution=resolution, categorical=categorical, notes=notes)
     if names is not None:  # regions that hold nobody may have been left out
         known = dict(zip(own["label"], names))
         names = np.array([known[label] for label in pixels.regions["label"]])
     return pixels, names
+
+
+def _groups(table: Any, name: str | None) -> np.ndarray | None:
+    return None if name is None else texts(column(table, name, "validate", "groups"), "validate").to_numpy(object)
+
+
+def _refuse(options: Mapping[str, Any], where: str) -> None:
+    """A sentence for the first option that would do nothing."""
+    for name, value in options.items():
+        if value not in (None, (), []):
+            raise ValueError(f'disaggregate: "{name}" has no meaning {where}, but it is {value!r}. Leave it out.')

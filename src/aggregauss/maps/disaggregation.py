@@ -159,6 +159,7 @@ class Disaggregation:
             "fitted": float(table["fitted"].to_numpy().sum()),
             "log_evidence": self.posterior.evidence,
             "settings": self.settings.words(),
+            "arguments": self.record.arguments,
             "seconds": self.record.seconds,
             "files": self.record.files,
             "versions": self.record.versions,

@@ -25,35 +25,46 @@ class RunRecord:
     versions: dict[str, str]
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     shown: dict[str, Any] = dataclasses.field(default_factory=dict)  # title and threshold of the page
+    arguments: dict[str, Any] = dataclasses.field(default_factory=dict)  # how the files were read
+    map: dict[str, str] = dataclasses.field(default_factory=dict)  # the file that the map was read from
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
-        """Adds the time that the block takes to a step."""
+        """The time that the block takes is that of a step."""
         began = time.perf_counter()
         try:
             yield
         finally:
-            self.seconds[step] = round(self.seconds.get(step, 0.0) + time.perf_counter() - began, 3)
+            self.seconds[step] = round(time.perf_counter() - began, 3)
+
+    def paths(self) -> list[str]:
+        """The files that were read."""
+        return [about["path"] for about in self.files.values() if "path" in about]
 
     def words(self) -> dict[str, Any]:
         """For a JSON file."""
         return dataclasses.asdict(self)
 
 
-def run_record(files: Mapping[str, Any], covariates: Sequence[Any] | Mapping[str, Any] = ()) -> RunRecord:
+def run_record(
+    files: Mapping[str, Any],
+    covariates: Sequence[Any] | Mapping[str, Any] = (),
+    arguments: Mapping[str, Any] | None = None,
+) -> RunRecord:
     """A new record of these sources: paths are hashed, objects are named by their type."""
-    sources = {**files, **{f"covariate {name}": source for name, source in by_name(covariates).items()}}
-    known = {name: _describe(source) for name, source in sources.items() if source is not None}
-    return RunRecord(time.strftime("%Y-%m-%dT%H:%M:%S%z"), known, _versions())
+    sources = {**files, **{f"covariate {name}": given for name, given in by_name(covariates).items()}}
+    known = {name: source(given) for name, given in sources.items() if given is not None}
+    return RunRecord(time.strftime("%Y-%m-%dT%H:%M:%S%z"), known, _versions(), arguments=dict(arguments or {}))
 
 
-def _describe(source: Any) -> dict[str, str]:
-    if not isinstance(source, str | Path):
-        return {"type": type(source).__name__}
-    files = _files(Path(str(source).partition("#")[0]))
+def source(given: Any) -> dict[str, str]:
+    """Path and hash of a file, or the type of an object."""
+    if not isinstance(given, str | Path):
+        return {"type": type(given).__name__}
+    files = _files(Path(str(given).partition("#")[0]))
     if not files:
-        return {"path": str(source)}
-    return {"path": str(source), "sha256": _hash(files)} | ({"files": str(len(files))} if len(files) > 1 else {})
+        return {"path": str(given)}
+    return {"path": str(given), "sha256": _hash(files)} | ({"files": str(len(files))} if len(files) > 1 else {})
 
 
 def _files(path: Path) -> list[Path]:

@@ -6,6 +6,7 @@ reading a map from a stranger cannot execute anything; outlines are read from th
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,26 +19,24 @@ from aggregauss.io.geopackage import write_geopackage
 from aggregauss.io.geotiff import write_geotiff
 from aggregauss.io.grid import Grid
 from aggregauss.io.pixel_record import Pixels
+from aggregauss.io.tables import write_csv
+from aggregauss.io.words import first_line
 from aggregauss.maps.disaggregation import Disaggregation
-from aggregauss.maps.record import RunRecord
+from aggregauss.maps.record import RunRecord, source
 from aggregauss.maps.reporting import report_data
 from aggregauss.maps.settings import Settings
-from aggregauss.maps.surface import Surface
+from aggregauss.maps.surface import ABOUT, Surface, described
 from aggregauss.maps.validate import Validation
 from aggregauss.report.page import write_page
+from aggregauss.report.plain import json_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MAP, REGIONS, RECORD, PAGE, CHECK = "map.agz", "regions.gpkg", "run.json", "report.html", "validation.csv"
-ABOUT = {
-    "mean": "expected rate",
-    "sd": "standard deviation of the rate",
-    "lower": "2.5% quantile of the rate",
-    "median": "median of the rate",
-    "upper": "97.5% quantile of the rate",
-    "exceedance": "probability that the rate exceeds {threshold:.6g}",
-}
+TABLE = "regions.csv"
+LAYERS = frozenset(f"{name}.tif" for name in ABOUT)
+FILES = LAYERS | {MAP, REGIONS, TABLE, RECORD, PAGE, CHECK}
 
 
 @storable
@@ -75,7 +74,7 @@ def save(
     overwrite: bool = False,
 ) -> Path:
     """Writes everything to a new folder, and returns it."""
-    with whole_folder(folder, overwrite) as target:
+    with whole_folder(folder, FILES if overwrite else None, found.record.paths()) as target:
         checked = None if validation is None else validation.how
         found.record.shown = {"title": title, "threshold": threshold, "validation": checked}
         with found.record.timed("predict"):
@@ -87,8 +86,13 @@ def save(
             write(target / MAP, _stored(found))
             page = report_data(found, known, table, validation, title)
             write_page(page, target / PAGE)
-        (target / RECORD).write_text(json.dumps(page.record, indent=1) + "\n")
+        write_record(target, page.record | {"seconds": found.record.seconds})  # that of writing is known only now
     return Path(folder)
+
+
+def write_record(folder: Path, words: Mapping[str, Any]) -> None:
+    """`run.json`."""
+    (folder / RECORD).write_text(json_text(words, indent=1) + "\n")
 
 
 def load_map(folder: str | Path) -> Disaggregation:
@@ -151,24 +155,35 @@ def _regions(folder: Path, stored: StoredMap) -> Any:
 
 
 def _record(folder: Path) -> RunRecord:
-    known = json.loads((folder / RECORD).read_text()) if (folder / RECORD).is_file() else {}
-    fields = {f.name: known.get(f.name, {}) for f in dataclasses.fields(RunRecord)}
-    return RunRecord(**{**fields, "started": str(known.get("started", ""))})
+    path = folder / RECORD
+    try:
+        known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if not isinstance(known, dict):
+            raise TypeError(f"it is a {type(known).__name__}")
+        fields = {f.name: dict(known.get(f.name, {})) for f in dataclasses.fields(RunRecord) if f.name != "started"}
+        record = RunRecord(started=str(known.get("started", "")), **fields)
+    except (ValueError, TypeError) as problem:
+        raise ValueError(
+            f"load: {path} is not the record of a run ({first_line(problem)}). Get it again, or delete it: the map "
+            f"itself is in {MAP}."
+        ) from None
+    record.map = source(folder / MAP)
+    return record
 
 
 def _write_rasters(target: Path, grid: Grid, cell: np.ndarray, known: Surface) -> None:
+    about = described(known.threshold)
     for name, values in known.layers().items():
-        about = ABOUT[name].format(threshold=known.threshold)
-        write_geotiff(target / f"{name}.tif", grid, cell, values, description=about)
+        write_geotiff(target / f"{name}.tif", grid, cell, values, description=about[name])
 
 
 def _write_tables(target: Path, found: Disaggregation, table: "pd.DataFrame", validation: Validation | None) -> None:
     import geopandas as gpd
 
-    table.to_csv(target / "regions.csv", index=False, float_format="%.8g")
+    write_csv(table, target / TABLE)
     regions = found.pixels.regions
     if isinstance(regions, gpd.GeoDataFrame):
         shapes = gpd.GeoDataFrame(table, geometry=regions.geometry.to_numpy(), crs=regions.crs)
         write_geopackage(shapes, target / REGIONS, "regions")
     if validation is not None:
-        validation.table.to_csv(target / CHECK, index=False, float_format="%.8g")
+        write_csv(validation.table, target / CHECK)

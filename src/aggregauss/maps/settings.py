@@ -42,6 +42,11 @@ class Settings:
                 'disaggregate: "benchmark" is for counts, whose totals are to match, but the likelihood is '
                 f'"{self.likelihood}". Leave it out.'
             )
+        if self.total and self.likelihood != "gaussian":
+            raise ValueError(
+                'disaggregate: "total" is for numbers that may be sums or averages, but the likelihood is '
+                f'"{self.likelihood}". Leave it out, or give likelihood="gaussian".'
+            )
         if self.inducing is not None:
             whole_number(self.inducing, "disaggregate", "inducing", 2)
 

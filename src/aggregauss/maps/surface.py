@@ -13,6 +13,21 @@ BLOCK = 1 << 15  # pixels at a time
 LEVELS = {"lower": 0.025, "median": 0.5, "upper": 0.975}
 
 
+ABOUT = {
+    "mean": "expected rate",
+    "sd": "standard deviation of the rate",
+    "lower": "2.5% quantile of the rate",
+    "median": "median of the rate",
+    "upper": "97.5% quantile of the rate",
+    "exceedance": "probability that the rate exceeds {threshold:.6g}",
+}
+
+
+def described(threshold: float) -> dict[str, str]:
+    """What each layer shows, in words."""
+    return {name: words.format(threshold=threshold) for name, words in ABOUT.items()}
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Surface:
     """Mean, standard deviation, quantiles (2.5%, 50%, 97.5%) and the probability to exceed a threshold, by pixel."""

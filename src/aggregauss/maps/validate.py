@@ -101,7 +101,14 @@ def _by_folds(n: int, folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarra
 
 
 def _names(groups: Any, n: int) -> np.ndarray:
-    names = np.asarray(groups).astype(str)
+    import pandas as pd
+
+    names = np.asarray(groups, dtype=object)
+    missing = pd.isna(names)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(f'validate: "groups" has no name for region {row}. Give one, or leave the region out.')
+    names = names.astype(str)
     if names.shape != (n,):
         raise ValueError(f'validate: "groups" must name the group of each of the {n} regions, but has {names.shape}.')
     if len(set(names)) < 2:

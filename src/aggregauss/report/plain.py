@@ -29,6 +29,15 @@ plain.register(list | tuple | set | frozenset, lambda value: [plain(item) for it
 plain.register(Mapping, lambda value: {str(key): plain(item) for key, item in value.items()})
 
 
+def json_text(value: Any, indent: int | None = None) -> str:
+    """JSON that any reader takes: strict, and of values of any kind.
+
+    >>> json_text({"seed": np.int64(3), "score": -np.inf})
+    '{"seed": 3, "score": null}'
+    """
+    return json.dumps(plain(value), allow_nan=False, indent=indent)
+
+
 def frame(table: "pd.DataFrame") -> dict[str, Any]:
     """A table as its column names and rows."""
     columns = [plain(table[name].to_numpy(dtype=object, na_value=None)) for name in table.columns]
