@@ -1,10 +1,21 @@
 """Inducing variables that are integrals over supports of any kind."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import aggregauss as ag
-from aggregauss.inference.inducing import entries, features, inducing_factor, inducing_mean, on_device
+from aggregauss import linalg
+from aggregauss.inference.inducing import (
+    entries,
+    features,
+    inducing_covariance,
+    inducing_factor,
+    inducing_mean,
+    on_device,
+)
+from aggregauss.parameters import pack, unpack
 from aggregauss.supports.layout import layout
 
 RNG = np.random.default_rng(4)
@@ -18,6 +29,7 @@ SUPPORTS = {
     "boxes": BOXES,
     "mixed": ag.concatenate([BINS, BAGS, ag.Points([0.3, 5.5])]),
 }
+MANY = ag.GP(ag.Matern52(1.3, 2.0), ag.Gaussian(0.1), mean=ag.Constant(0.4))
 SCHEMES = {
     "collapsed": lambda inducing: ag.Collapsed(inducing, optimise=False),
     "svi": lambda inducing: ag.SVI(inducing, optimise=False, tolerance=1e-8),
@@ -134,3 +146,19 @@ def test_bad_input_is_one_sentence(case):
     attempt, error, words = BAD[case]
     with pytest.raises(error, match=words):
         attempt()
+
+
+@pytest.mark.parametrize("name", ["root", "inverse_root"])
+def test_slopes_through_many_inducing_points_are_differences(name):
+    """More points than one tile of a covariance holds."""
+    Z = on_device(ag.Points(RNG.uniform(0, 40, (150, 2))))
+    slope = jnp.asarray(RNG.standard_normal((150, 150)))
+
+    @jax.jit
+    def total(vector):
+        K = inducing_covariance(unpack(MANY, vector), Z, 1e-8)
+        return jnp.sum(slope * getattr(linalg, name)(K))
+
+    at, step = pack(MANY), 1e-5
+    differences = [(total(at + step * unit) - total(at - step * unit)) / (2 * step) for unit in np.eye(len(at))]
+    np.testing.assert_allclose(jax.grad(total)(at), differences, rtol=1e-5)

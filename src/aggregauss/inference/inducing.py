@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from aggregauss import linalg
-from aggregauss.kernels.covariance import gram, with_atoms
+from aggregauss.kernels.covariance import gram, symmetric, with_atoms
 from aggregauss.latent.coregionalisation import Coregionalised
 from aggregauss.latent.means import Moments
 from aggregauss.supports.layout import Atoms, Layout, layout
@@ -38,11 +38,11 @@ def inducing_factor(model: Any, Z: Inducing, jitter: float) -> Float[Array, "m m
 
 
 def inducing_covariance(model: Any, Z: Inducing, jitter: float) -> Float[Array, "m m"]:
-    """Kzz, with the jitter."""
+    """Kzz, with the jitter; whole, because the derivative of a root reads both triangles."""
     p = model.mean.effects
     if Z is None:
         return jnp.eye(p)
-    K = gram(model.kernel, Z)
+    K = symmetric(gram(model.kernel, Z))
     K = K + jnp.diag(jitter * jnp.diagonal(K))
     return jnp.eye(Z.size + p, dtype=K.dtype).at[: Z.size, : Z.size].set(K)
 
