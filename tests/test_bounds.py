@@ -237,10 +237,9 @@ def test_grouping_changes_nothing():
     np.testing.assert_allclose(totals[0], totals[1], rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["poisson", "binomial"])
-def test_bags_in_rows_have_the_same_bound_and_slopes(name):
+def test_bags_in_rows_have_the_same_bound_and_slopes():
     """Rows, the last atoms of which weigh nothing, against atoms in a line with the owner of each."""
-    model, observations = _model(name), _observations(name)
+    model, observations = _model("poisson"), _observations("poisson")
     n, largest = len(observations.y), int(observations.support.atom_counts.max())
     rows = Shape(n * largest, n, largest, np.dtype(float), every_atom=True, in_rows=True)
     line = dataclasses.replace(rows, in_rows=False)

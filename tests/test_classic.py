@@ -39,6 +39,7 @@ def test_every_pixel_has_a_node_within_a_spacing():
     assert np.linalg.norm(KM[:, None] - nodes[None], axis=2).min(axis=1).max() < spacing
 
 
+@pytest.mark.slow
 def test_effects_of_simulated_covariates_are_found_again():
     rng = np.random.default_rng(1)
     n, regions = 1500, 60

@@ -6,10 +6,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+LONG = {"several_tasks.md", "maps.md"}  # about a minute each; .ci/run executes them after the suite
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("guide/*.md"))] if (ROOT / "README.md").exists() else []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page.name in LONG else ()) for page in PAGES],
+    ids=lambda p: p.name,
+)
 def test_python_blocks_run_in_order(page, monkeypatch, tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     namespace: dict = {}

@@ -333,7 +333,7 @@ QUICK = {"inference": ag.SVI(inducing=9, tolerance=1e-1, integrate=False, max_ep
         {"model": "smooth"},
         {"model": "classic"},
         {"likelihood": "negative_binomial"},
-        {"model": "classic", "benchmark": True},
+        pytest.param({"model": "classic", "benchmark": True}, marks=pytest.mark.slow),
     ],
 )
 def test_every_preset_makes_a_map_that_is_saved_and_read_again(land, tmp_path, options):
