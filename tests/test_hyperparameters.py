@@ -204,3 +204,18 @@ def test_the_slope_is_the_profile_s_at_the_best_q_and_near_it_short_of_that():
     partial = np.asarray(rough[1].free.vector)
     carried = np.asarray(carried_slope(MODEL, *rough, "float64"))
     assert np.abs(carried - truth).max() < 0.3 * np.abs(partial - truth).max()
+
+
+def test_a_search_that_lost_the_function_begins_again_from_a_shorter_lengthscale():
+    """From the scale of the data this one climbs to a function that is constant, six nats below what is to be found."""
+    y = [12, 6, 4, 11, 7, 8, 7, 11, 18, 10, 8, 6, 9, 11, 14, 11, 8, 3, 13, 14]
+    y += [11, 4, 26, 12, 20, 7, 7, 8, 8, 23, 4, 6, 4, 16, 14, 13, 5, 7, 7, 12]
+    weights = np.random.default_rng(1002).uniform(0.5, 1.5, 400)
+    bags = ag.Bags(np.arange(400.0), np.arange(400) // 10, weights=weights)
+    scheme = ag.SVI(inducing=np.arange(0.0, 400.0, 2.0)[:, None], integrate=False)
+
+    def evidence(kernel):
+        model = ag.GP(kernel, ag.Poisson(), aggregation="response", mean=ag.Constant())
+        return model.fit(bags, y, inference=scheme, progress=False).evidence
+
+    assert evidence(ag.Matern32()) > evidence(ag.Matern32(ag.fixed(4.0))) - 0.1

@@ -6,7 +6,7 @@ the same answers again, and so goes the same way.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -39,8 +39,12 @@ def whole_passes(
     learn: bool,
     bar: tqdm,
     integrate: bool = False,
+    others: Sequence[np.ndarray] = (),
 ) -> tuple[ascent.State, list[float], str, Around | None]:
-    """The state at the top, the profile along the way, why the search ended, and hyper-parameters around the top."""
+    """The state at the top, the profile along the way, why the search ended, and hyper-parameters around the top.
+
+    `others` are hyper-parameters from which the search begins again if they are better than what it found.
+    """
     held, dtype = passes.hold(), passes.settings.dtype
     saved = checkpoint.read(start)
 
@@ -57,7 +61,7 @@ def whole_passes(
         begun = narrower(passes.with_q(start, held), start) if profile.state is start else start
         if begun is not start:
             profile.state, _ = top_of(begun, tolerance)
-    vector, message = _summit(profile, np.asarray(start.free.vector), most if learn else 0, tolerance)
+    vector, message = _summit(profile, [np.asarray(start.free.vector), *others], most if learn else 0, tolerance)
     profile.save()
     if not np.isfinite(max(profile.history)):
         return start, [], "not finite at the start", None
@@ -91,8 +95,9 @@ def narrower(look: Pass, state: ascent.State) -> ascent.State:
     return found[int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))]
 
 
-def _summit(profile: "Profile", vector: np.ndarray, most: int, tolerance: float) -> tuple[np.ndarray, str]:
+def _summit(profile: "Profile", starts: Sequence[np.ndarray], most: int, tolerance: float) -> tuple[np.ndarray, str]:
     """The hyper-parameters at the top, and why the search ended; without steps, those that were given."""
+    vector = starts[0]
     if most == 0 or vector.size == 0:
         profile(vector)
         return vector, "converged"
@@ -103,6 +108,12 @@ def _summit(profile: "Profile", vector: np.ndarray, most: int, tolerance: float)
         return value, unit * slope
 
     found, message = search(scaled, profile.template, vector / unit, most, tolerance)
+    for other in starts[1:]:
+        top = max(profile.history)
+        if profile(other)[0] > top + tolerance:
+            found, message = search(scaled, profile.template, other / unit, most, tolerance)
+    if len(starts) > 1:
+        profile(unit * found)  # q returns from the last of the others
     return unit * found, message
 
 

@@ -15,9 +15,10 @@ from aggregauss.latent.coregionalisation import without_channel
 from aggregauss.likelihoods import Conjugate, Gaussian, JointLikelihood, Likelihood
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.likelihoods.links import LINKS, Link, Square
-from aggregauss.parameters import Parameter, learned, with_values
+from aggregauss.parameters import Parameter, bounds, learned, pack, with_values
 
 MANY_DIMS = 3
+FRACTIONS = (4.0, 16.0)  # of a lengthscale
 
 
 class Scales:
@@ -111,6 +112,19 @@ def starts(model: Any, observations: Observations, restarts: int, seed: int) -> 
     first = {p.path: scales.typical(p, None) for p in moved if p.mark.start_from_data}
     others = [{p.path: scales.typical(p, rng) for p in moved} for _ in range(restarts)]
     return [with_values(model, values) for values in (first, *others)]
+
+
+def shorter(model: Any, template: Any) -> list[np.ndarray]:
+    """Packed starts at fractions of the lengthscales that were left open; none where all were given.
+
+    From a long one the way may lead to where the function vanishes, which is a top of its own.
+    """
+    still_open = [
+        p.role == "lengthscale" and p.mark.start_from_data for p in learned(model) for _ in range(p.value.size)
+    ]
+    vector, (low, high) = np.asarray(pack(template)), bounds(template)
+    tried = [np.clip(vector - np.log(n) * np.array(still_open), low, high) for n in FRACTIONS]
+    return [other for other in tried if not np.array_equal(other, vector)]
 
 
 def level_function(model: Any, Z: Inducing, observations: Observations) -> Float[Array, " m"]:

@@ -26,7 +26,7 @@ from aggregauss.inference.passes import Passes
 from aggregauss.inference.posterior import Posterior, pearson
 from aggregauss.inference.profile import FINER, whole_passes
 from aggregauss.inference.sparse import Group
-from aggregauss.inference.starts import level_function, starts
+from aggregauss.inference.starts import level_function, shorter, starts
 from aggregauss.inference.variational import by_moments
 from aggregauss.likelihoods import Poisson
 from aggregauss.parameters import pack, settled, unpack
@@ -105,7 +105,8 @@ class SVI:
         if observations.task is None and model.likelihood.link == "square":
             # f and -f fit equally well: between them nothing has a slope
             start = ascent.begin_at(start, level_function(template, start.free.Z, observations))
-        state, history, message, mixture = self._climb(passes, start, batch, progress)
+        others = shorter(model, template) if self.optimise else []
+        state, history, message, mixture = self._climb(passes, start, others, batch, progress)
         if not history:
             raise FloatingPointError(
                 "SVI: the objective was not finite at the start. Give starting values near the data, or standardise "
@@ -140,7 +141,7 @@ class SVI:
         return int(np.clip(WHOLE / 4 / (float(counts.mean()) * width), min(16, len(counts)), len(counts)))
 
     def _climb(
-        self, passes: Passes, start: ascent.State, batch: int, progress: bool
+        self, passes: Passes, start: ascent.State, others: list[np.ndarray], batch: int, progress: bool
     ) -> tuple[ascent.State, list[float], str, Around | None]:
         n = len(passes.observations.y)
         stochastic = self.bound == "mc" or self.gradients == "adam" or self.optimise_inducing
@@ -152,7 +153,7 @@ class SVI:
             tolerance = self.tolerance * n
             if whole:
                 return whole_passes(
-                    passes, start, checkpoint, tolerance, self.max_epochs, self.optimise, bar, self.integrate
+                    passes, start, checkpoint, tolerance, self.max_epochs, self.optimise, bar, self.integrate, others
                 )
             if self.bound == "mc" and batch >= n:  # draws from a q as wide as the prior are too noisy to follow
                 settings = dataclasses.replace(passes.settings, bound="matched")
