@@ -78,7 +78,7 @@ def root(K: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """The lower L with L Lᵀ = K; NaN if K is not positive definite.
 
     With W = L⁻ᵀ and Φ the lower triangle, its diagonal halved: dL = L Φ(Wᵀ dK W). That is three products where the
-    derivative of a Cholesky factor by itself takes the time of a dozen.
+    derivative of a Cholesky factor by itself takes the time of a dozen. It reads both triangles of dK: give K whole.
     """
     return jax.lax.linalg.cholesky(K, symmetrize_input=False)
 

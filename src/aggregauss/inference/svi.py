@@ -50,8 +50,9 @@ class SVI:
     that finds it goes on from there, to the same numbers.
 
     Where one step can take all the data, q is brought to its best for each value of the hyper-parameters, and these
-    move by L-BFGS. On batches q takes natural-gradient steps of size `natural_rate` while the hyper-parameters move by
-    Adam with `learning_rate`, both lowered when the objective stops rising.
+    move by L-BFGS; at its end shorter lengthscales are tried in place of those that were left open. On batches q takes
+    natural-gradient steps of size `natural_rate` while the hyper-parameters move by Adam with `learning_rate`, both
+    lowered when the objective stops rising.
 
     `gradients="adam"` moves q (whitened) by Adam as well; `optimise=False` keeps the hyper-parameters. Whole passes
     also find how uncertain these are, and the posterior is a mixture over them unless `integrate=False`.
