@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 
 from aggregauss import linalg
 from aggregauss.archive import storable
+from aggregauss.heap import give_back
 from aggregauss.inference.bounds import response_moments
 from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import choose_shapes, groups
@@ -67,6 +68,7 @@ def latent_moments(
         mean, variance = _condition(model, train, state, layout(block), moments(block))
         means.append(np.asarray(mean)[: len(index)])
         variances.append(np.asarray(variance)[: len(index)])
+        give_back()
     return np.concatenate(means), np.concatenate(variances)
 
 
@@ -115,6 +117,7 @@ def aggregate_moments(
     for rows, group in groups(target, np.arange(n), shapes, np.random.default_rng(0)):
         first, second = _by_rule(of, model, Z, now, group)
         mean[rows], variance[rows] = np.asarray(first)[: len(rows)], np.asarray(second)[: len(rows)]
+        give_back()
     return mean, variance
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from aggregauss.heap import give_back
 from aggregauss.inference import ascent
 from aggregauss.inference.bounds import stays
 from aggregauss.inference.data import Observations
@@ -63,6 +64,7 @@ class Passes:
                 for own, group in zip(still, held)
             )
             total = functools.reduce(lambda a, b: jax.tree.map(jnp.add, a, b), parts)
+            give_back()
             return ascent.still_slopes(self.template, state, wide.whiten, *total)
 
         return look
@@ -88,6 +90,7 @@ class Passes:
         for group in held:
             key, own = jax.random.split(key)
             total = ascent.with_group(ascent.Given(self.template, state.free, now, group, own, settings), total)
+        give_back()
         return ascent.slopes(self.template, state, total, jnp.asarray(scale), settings)
 
 
