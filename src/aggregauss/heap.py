@@ -13,7 +13,7 @@ _last = -EVERY
 
 
 def give_back() -> None:
-    """Free pages go back to the system, not more often than `EVERY`; without a C library that can do it, nothing happens."""
+    """Free pages go back to the system, once in `EVERY` at most; nothing happens where the C library cannot do it."""
     global _last
     if _trim is not None and time.monotonic() - _last >= EVERY:
         _trim(0)
