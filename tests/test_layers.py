@@ -9,7 +9,7 @@ import aggregauss
 
 PACKAGE = Path(aggregauss.__file__).parent
 LAYERS = [
-    {"files"},
+    {"files", "heap"},
     {"archive", "checks", "linalg", "marginals", "metrics", "special"},
     {"priors"},
     {"parameters"},
