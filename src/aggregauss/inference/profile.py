@@ -6,7 +6,7 @@ the same answers again, and so goes the same way.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -19,6 +19,7 @@ from aggregauss.inference.checkpoint import Checkpoint
 from aggregauss.inference.climb import Pass, Top, climb
 from aggregauss.inference.hyperparameters import Around, around
 from aggregauss.inference.passes import Passes
+from aggregauss.inference.sparse import Group
 from aggregauss.inference.transport import carried_slope, transported
 from aggregauss.inference.variational import Moments2, by_moments
 from aggregauss.parameters import bounds, learned, sizes
@@ -50,18 +51,15 @@ def whole_passes(
 
     def top_of(state: ascent.State, tolerance: float) -> Top:
         """q at its best, with the slopes of the hyper-parameters there."""
-        best, _ = climb(passes.with_q(state, held), state, tolerance)
+        best, _ = best_q(passes, held, state, tolerance)
         return best, passes.over(best, held)
 
     profile = Profile(top_of, passes.template, dtype, start, FINER * tolerance, checkpoint, bar)
     if saved is not None:
         profile.resume(saved[0], saved[2])
     else:
-        profile.state, _ = top_of(start, tolerance)
-        begun = narrower(passes.with_q(start, held), start) if profile.state is start else start
-        if begun is not start:
-            profile.state, _ = top_of(begun, tolerance)
-    vector, message = _summit(profile, [np.asarray(start.free.vector), *others], most if learn else 0, tolerance)
+        profile.state = first_q(passes, held, start, tolerance)
+    vector, message = summit(profile, [np.asarray(start.free.vector), *others], most if learn else 0, tolerance)
     profile.save()
     if not np.isfinite(max(profile.history)):
         return start, [], "not finite at the start", None
@@ -83,6 +81,18 @@ def whole_passes(
     return top, [*profile.history, float(uphill.objective)], message, mixture
 
 
+def best_q(passes: Passes, held: Iterable[Group], state: ascent.State, tolerance: float) -> Top:
+    """q at its best while hyper-parameters stay."""
+    return climb(passes.with_q(state, held), state, tolerance)
+
+
+def first_q(passes: Passes, held: Iterable[Group], start: ascent.State, tolerance: float) -> ascent.State:
+    """The same from the prior, or where that leads nowhere from a narrower q."""
+    best, _ = best_q(passes, held, start, tolerance)
+    begun = narrower(passes.with_q(start, held), start) if best is start else start
+    return best if begun is start else best_q(passes, held, begun, tolerance)[0]
+
+
 def narrower(look: Pass, state: ascent.State) -> ascent.State:
     """The state, or one whose q is so much narrower about the same mean that the bound is better.
 
@@ -95,8 +105,11 @@ def narrower(look: Pass, state: ascent.State) -> ascent.State:
     return found[int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))]
 
 
-def _summit(profile: "Profile", starts: Sequence[np.ndarray], most: int, tolerance: float) -> tuple[np.ndarray, str]:
-    """The hyper-parameters at the top, and why the search ended; without steps, those that were given."""
+def summit(profile: Any, starts: Sequence[np.ndarray], most: int, tolerance: float) -> tuple[np.ndarray, str]:
+    """The hyper-parameters at the top of a profile, and why the search ended; without steps, those that were given.
+
+    A profile gives the value and gradient at packed hyper-parameters, and keeps their `template` and the `history`.
+    """
     vector = starts[0]
     if most == 0 or vector.size == 0:
         profile(vector)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from tqdm.auto import tqdm
 
@@ -14,6 +15,7 @@ from aggregauss.inference import ascent
 from aggregauss.inference.batches import random_batches
 from aggregauss.inference.best_mean import with_best_mean
 from aggregauss.inference.bounds import BOUNDS
+from aggregauss.inference.by_totals import by_totals, searched
 from aggregauss.inference.checkpoint import Checkpoint, check_path, fingerprint
 from aggregauss.inference.climb import EASY, MOST, climb
 from aggregauss.inference.conditional import Conditional, sparse_conditional
@@ -27,6 +29,7 @@ from aggregauss.inference.posterior import Posterior, pearson
 from aggregauss.inference.profile import FINER, whole_passes
 from aggregauss.inference.sparse import Group
 from aggregauss.inference.starts import level_function, shorter, starts
+from aggregauss.inference.totals import Totals, totals
 from aggregauss.inference.variational import by_moments
 from aggregauss.likelihoods import Poisson
 from aggregauss.parameters import pack, settled, unpack
@@ -57,6 +60,10 @@ class SVI:
     `gradients="adam"` moves q (whitened) by Adam as well; `optimise=False` keeps the hyper-parameters. Whole passes
     also find how uncertain these are, and the posterior is a mixture over them unless `integrate=False`.
 
+    `search="totals"`, for bags under the link exp, looks for the hyper-parameters by the evidence of the bags' totals, each
+    of which is taken to be log-normal with the moments that the prior gives it; q plays no part in it. Where totals are
+    precise and the function varies much within a bag, the bound leans towards smooth functions and this does not.
+
     `pool=32` looks for the hyper-parameters with the individuals of each bag pooled into so many (`ag.pool`), and only
     then brings q to its best with all of them: bags of hundreds fit many times faster. The last two objectives in
     `post.runs[0].path` are those with pooled individuals and with all.
@@ -79,6 +86,7 @@ class SVI:
     optimise: bool = True
     optimise_inducing: bool = False
     integrate: bool = True
+    search: Literal["bound", "totals"] = "bound"
     pool: int | None = None
     max_epochs: int = 1000
     tolerance: float = 1e-3
@@ -107,7 +115,8 @@ class SVI:
             # f and -f fit equally well: between them nothing has a slope
             start = ascent.begin_at(start, level_function(template, start.free.Z, observations))
         others = shorter(model, template) if self.optimise else []
-        state, history, message, mixture = self._climb(passes, start, others, batch, progress)
+        by = totals(observations, seed) if self.search == "totals" and self.optimise else None
+        state, history, message, mixture = self._climb(passes, start, others, by, batch, progress)
         if not history:
             raise FloatingPointError(
                 "SVI: the objective was not finite at the start. Give starting values near the data, or standardise "
@@ -120,7 +129,8 @@ class SVI:
             )
         if self.pool is not None:
             state, uphill = climb(everyone.with_q(state, everyone.hold()), state, FINER * self.tolerance * n)
-            history.append(float(uphill.objective))
+            if by is None:
+                history.append(float(uphill.objective))
         return self._posterior(everyone, passes, inducing, state, history, message, mixture, progress)
 
     def _passes(self, template: Any, observations: Observations, width: int, seed: int) -> Passes:
@@ -142,7 +152,13 @@ class SVI:
         return int(np.clip(WHOLE / 4 / (float(counts.mean()) * width), min(16, len(counts)), len(counts)))
 
     def _climb(
-        self, passes: Passes, start: ascent.State, others: list[np.ndarray], batch: int, progress: bool
+        self,
+        passes: Passes,
+        start: ascent.State,
+        others: list[np.ndarray],
+        by: Totals | None,
+        batch: int,
+        progress: bool,
     ) -> tuple[ascent.State, list[float], str, Around | None]:
         n = len(passes.observations.y)
         stochastic = self.bound == "mc" or self.gradients == "adam" or self.optimise_inducing
@@ -152,9 +168,16 @@ class SVI:
         unit, total = ("evaluation", None) if whole else ("epoch", self.max_epochs)
         with tqdm(total=total, desc="fit", unit=unit, delay=2.0, leave=False, disable=not progress) as bar:
             tolerance = self.tolerance * n
+            learn = self.optimise and by is None
+            if by is not None and whole:
+                return by_totals(passes, by, start, checkpoint, tolerance, self.max_epochs, bar, self.integrate, others)
+            if by is not None:
+                nowhere = Checkpoint(None, "", 1)
+                vector, *_ = searched(passes.template, by, start, nowhere, tolerance, self.max_epochs, bar, others)
+                start = start._replace(free=start.free._replace(vector=jnp.asarray(vector)))
             if whole:
                 return whole_passes(
-                    passes, start, checkpoint, tolerance, self.max_epochs, self.optimise, bar, self.integrate, others
+                    passes, start, checkpoint, tolerance, self.max_epochs, learn, bar, self.integrate, others
                 )
             if self.bound == "mc" and batch >= n:  # draws from a q as wide as the prior are too noisy to follow
                 settings = dataclasses.replace(passes.settings, bound="matched")
@@ -168,9 +191,7 @@ class SVI:
                     bar,
                 )
                 start = start._replace(q=near.q)
-            on_batches = random_batches(
-                passes, start, checkpoint, tolerance, batch, self.max_epochs, self.optimise, bar
-            )
+            on_batches = random_batches(passes, start, checkpoint, tolerance, batch, self.max_epochs, learn, bar)
             return *on_batches, None
 
     def _posterior(
@@ -245,6 +266,7 @@ class SVI:
         one_of(self.bound, BOUNDS, "SVI", "bound")
         one_of(self.gradients, ("natural", "adam"), "SVI", "gradients")
         one_of(self.dtype, ("float64", "float32"), "SVI", "dtype")
+        one_of(self.search, ("bound", "totals"), "SVI", "search")
         for name, least in (("max_epochs", 1), ("probes", 2), ("checkpoint_every", 1)):
             whole_number(getattr(self, name), "SVI", name, least)
         for name in ("learning_rate", "tolerance"):
@@ -261,6 +283,8 @@ class SVI:
             raise TypeError("SVI: a constraint is imposed by EP only. Use inference=EP(), or a link such as exp.")
         for view, rows in by_task(model, observations):
             self._check_task(view, observations, rows)
+        if self.search == "totals":
+            _check_totals(model, observations)
 
     def _check_moving(self, inducing: Support | None) -> None:
         if self.optimise_inducing and inducing is not None and inducing.kind != "Points":
@@ -281,6 +305,25 @@ class SVI:
                 "SVI: the response can be aggregated over points only, but these supports have width. Use Bags, or "
                 'Polygons(..., method="sobol"), or aggregation="latent".'
             )
+
+
+def _check_totals(model: Any, observations: Observations) -> None:
+    """A sentence if totals of the responses are not sums of exponentials of one function."""
+    support = observations.support
+    wrong = None
+    if observations.task is not None:
+        wrong = "there are several tasks"
+    elif model.likelihood.link != "exp":
+        wrong = f'the link is "{model.likelihood.link}"'
+    elif model.aggregation == "latent" and int(support.atom_counts.max()) > 1:
+        wrong = 'they are aggregated before the link (aggregation="latent")'
+    elif not hasattr(support, "center"):
+        wrong = f"{support!r} reads its individuals from a file"
+    if wrong is not None:
+        raise TypeError(
+            'SVI: search="totals" is for responses of one function under the link exp, aggregated after it and in '
+            f'memory, but {wrong}. Leave it out, or give search="bound".'
+        )
 
 
 def by_task(model: Any, observations: Observations) -> list[tuple[Any, np.ndarray]]:

@@ -8,7 +8,7 @@ penalised-complexity priors, P(Ï < a third of the map's diagonal) = 0.1 and P(Ï
 the R package asks for there never reaches its fit.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -67,11 +67,18 @@ def classic(
     return GP(field, likelihood, mean=mean, aggregation="response")
 
 
-def classic_inference(covariates: Any, coordinates: Any, *, nodes: int = NODES, pool: int | None = POOLED) -> SVI:
-    """Inducing points of the field on a regular grid over the map, and hyper-parameters from pooled individuals."""
+def classic_inference(
+    covariates: Any,
+    coordinates: Any,
+    *,
+    nodes: int = NODES,
+    pool: int | None = POOLED,
+    search: Literal["bound", "totals"] = "totals",
+) -> SVI:
+    """Inducing points of the field on a regular grid over the map, and hyper-parameters from totals (under exp)."""
     grid = field_grid(coordinates, nodes)
     others = np.tile(np.mean(covariates, axis=0), (len(grid), 1))  # which the field does not see
-    return SVI(inducing=np.column_stack([others, grid]), pool=pool)
+    return SVI(inducing=np.column_stack([others, grid]), pool=pool, search=search)
 
 
 def field_grid(coordinates: Any, nodes: int = NODES) -> np.ndarray:

@@ -16,6 +16,7 @@ which is highest at a variance of zero has no field in it.
 
 import functools
 import operator
+from typing import Literal
 
 import numpy as np
 
@@ -63,15 +64,20 @@ def default_model(
 
 
 def default_inference(
-    coordinates: np.ndarray, covariates: np.ndarray, smooth: bool = False, inducing: int = INDUCING, seed: int = 0
+    coordinates: np.ndarray,
+    covariates: np.ndarray,
+    smooth: bool = False,
+    inducing: int = INDUCING,
+    seed: int = 0,
+    search: Literal["bound", "totals"] = "totals",
 ) -> SVI:
     """Inducing points: a regular grid over the map, or where covariates bend the function, centres of clusters."""
     if coordinates.shape[1] and not smooth:
-        return classic_inference(covariates, coordinates, nodes=inducing)
+        return classic_inference(covariates, coordinates, nodes=inducing, search=search)
     pixels = np.column_stack([covariates, coordinates])
     rng = np.random.default_rng(seed)
     chosen = pixels[np.sort(rng.choice(len(pixels), min(SAMPLE, len(pixels)), replace=False))]
-    return SVI(inducing=_centres(chosen, min(inducing, len(np.unique(chosen, axis=0))), seed), pool=POOLED)
+    return SVI(inducing=_centres(chosen, min(inducing, len(np.unique(chosen, axis=0))), seed), pool=POOLED, search=search)
 
 
 def _centres(pixels: np.ndarray, m: int, seed: int) -> np.ndarray:

@@ -57,19 +57,21 @@ class Settings:
 
     def build(self, pixels: Pixels) -> tuple[GP, SVI]:
         """The model, and how it is fitted unless the user says otherwise."""
+        likelihood = self.model.likelihood if isinstance(self.model, GP) else self._likelihood()
+        search = "totals" if likelihood.link == "exp" else "bound"
         if self.model == "classic":
-            likelihood = None if self.likelihood == "poisson" else self._likelihood()
-            model = classic(pixels.names, pixels.coordinates, likelihood)
-            return model, classic_inference(pixels.covariates, pixels.coordinates, nodes=self.inducing or NODES)
+            model = classic(pixels.names, pixels.coordinates, None if self.likelihood == "poisson" else likelihood)
+            nodes = self.inducing or NODES
+            return model, classic_inference(pixels.covariates, pixels.coordinates, nodes=nodes, search=search)
         smooth = self.model == "smooth"
         inference = default_inference(
-            pixels.coordinates, pixels.covariates, smooth, self.inducing or INDUCING, self.seed
+            pixels.coordinates, pixels.covariates, smooth, self.inducing or INDUCING, self.seed, search
         )
         if isinstance(self.model, GP):
             return self.model, inference
         level, unit = self._typical(pixels)
         dimensions, size = pixels.coordinates.shape[1], _diameter(pixels)
-        model = default_model(pixels.names, dimensions, self._likelihood(), level, unit, size, smooth)
+        model = default_model(pixels.names, dimensions, likelihood, level, unit, size, smooth)
         return model, inference
 
     def numbers(self, pixels: Pixels, notes: list[str]) -> tuple[np.ndarray, np.ndarray | None]:
