@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from common import ROWS, arguments, folder, page, table
+from sines import Sines, matern
 
 import aggregauss as ag
 from aggregauss.maps.classic import classic, classic_inference
@@ -47,32 +48,12 @@ def read(data: Path) -> tuple[ag.Support, np.ndarray, pd.DataFrame]:
     return bags, districts["cases"].round().to_numpy(), pixels
 
 
-class Sines:
-    """Field values from coefficients, without the matrix of all basis functions."""
-
-    def __init__(self, xy: np.ndarray):
-        middle, half = (xy.max(0) + xy.min(0)) / 2, np.ptp(xy, axis=0) / 2 + MARGIN
-        counts = np.floor(HIGHEST * 2 * half / np.pi).astype(int)
-        waves = [np.pi * np.arange(1, n + 1) / (2 * h) for n, h in zip(counts, half)]
-        self.parts = [
-            jnp.asarray(np.sin((x[:, None] - m + h) * w) / np.sqrt(h)) for x, m, h, w in zip(xy.T, middle, half, waves)
-        ]
-        self.square = jnp.asarray(waves[0][:, None] ** 2 + waves[1] ** 2)
-        self.shape = tuple(map(int, counts))
-
-    def field(self, z: jax.Array, sigma: jax.Array, rho: jax.Array) -> jax.Array:
-        """Σ √S(ω) φ(s) z with S = 4π σ² κ² / (κ² + ω²)²."""
-        kappa = jnp.sqrt(8.0) / rho
-        root = jnp.sqrt(4 * jnp.pi) * sigma * kappa / (kappa**2 + self.square)
-        return jnp.sum((self.parts[0] @ (root * z)) * self.parts[1], axis=1)
-
-
 def model_of(bags: ag.Support, y: np.ndarray) -> Any:
     """The NumPyro model."""
     import numpyro
     from numpyro import distributions as dist
 
-    sines, X = Sines(bags.center[:, 3:]), jnp.asarray(bags.center[:, :3])
+    sines, X = Sines(bags.center[:, 3:], MARGIN, HIGHEST), jnp.asarray(bags.center[:, :3])
     weight, owner, counts = jnp.asarray(bags.weight), jnp.asarray(bags.owner), jnp.asarray(y)
     shortest, largest = -np.log(0.1) * RANGE_BELOW, -np.log(0.1) / SD_ABOVE
 
@@ -86,7 +67,7 @@ def model_of(bags: ag.Support, y: np.ndarray) -> Any:
         sigma, rho = jnp.exp(log_sigma), jnp.exp(log_rho)
         numpyro.factor("prior", -shortest / rho - log_rho - largest * sigma + log_sigma)
         z = numpyro.sample("z", dist.Normal().expand(sines.shape).to_event(2))
-        f = intercept + X @ slopes + sines.field(z, sigma, rho)
+        f = intercept + X @ slopes + sines.field(z, matern(1.0, sigma**2, rho / 2, sines.square))
         eta = jax.ops.segment_sum(weight * jnp.exp(f), owner, len(y), indices_are_sorted=True)
         likelihood = with_values(ag.Poisson(region_effect=True), {"region_sd": jnp.exp(log_tau)})
         numpyro.factor("data", jnp.sum(likelihood.log_prob(counts, eta)))
@@ -105,7 +86,7 @@ def sample(bags: ag.Support, y: np.ndarray, individuals: str, chain: int, draws:
         "log_sigma": 0.3 * rng.standard_normal(),
         "log_rho": 0.8 + 0.3 * rng.standard_normal(),
         "log_tau": -0.5 + 0.2 * rng.standard_normal(),
-        "z": 0.1 * rng.standard_normal(Sines(bags.center[:, 3:]).shape),
+        "z": 0.1 * rng.standard_normal(Sines(bags.center[:, 3:], MARGIN, HIGHEST).shape),
     }
     kernel = NUTS(model_of(bags, y), init_strategy=init_to_value(values={k: jnp.asarray(v) for k, v in start.items()}))
     mcmc = MCMC(kernel, num_warmup=WARMUP, num_samples=BLOCK, progress_bar=False)
@@ -201,7 +182,7 @@ preset, but for {furthest}: {away[furthest]:.1f}.
 kilometres, P(σ > 1) = 0.1, and a half-normal prior on τ with P(τ > 1) = 0.1.
 
 What differs: the R package has the field on a mesh of 427 nodes with edges of 0.7 degrees and linear interpolation between
-them, tapered by its boundary; NUTS here has {Sines(post.observations.support.center[:, 3:]).shape} sines, and the preset
+them, tapered by its boundary; NUTS here has {Sines(post.observations.support.center[:, 3:], MARGIN, HIGHEST).shape} sines, and the preset
 {len(post.inducing) if post.inducing is not None else 0} inducing points with what they leave open added. The published
 counts are not whole numbers, and the R package takes them as they are; here they are rounded."""
     page("classic_madagascar", "The classic model: malaria in Madagascar", body)

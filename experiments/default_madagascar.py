@@ -93,6 +93,7 @@ def sample(scatter: float, chain: int) -> dict[str, np.ndarray]:
 
 if __name__ == "__main__":
     import sys
+
     scatter, chain = float(sys.argv[1]), int(sys.argv[2])
     t = time.time()
     found = sample(scatter, chain)

@@ -63,8 +63,6 @@ def simulated(truth: str, seed: int) -> Pixels:
     return dataclasses.replace(pixels, regions=pixels.regions.assign(observed=rng.poisson(cases)))
 
 
-
-
 def compute(truth: str, seed: int, scatter: str) -> dict[str, str]:
     pixels, groups = simulated(truth, seed), country()[1]
     seen = regrouped(pixels, np.arange(len(groups)), groups, "total")

@@ -1,7 +1,7 @@
 """Hyper-parameters by the evidence of totals, and then q at its best given them.
 
-The evidence (`totals`) is climbed by L-BFGS with the effects at which totals are expanded held; these then follow, and it
-is climbed again until they rest. Only at the top, and at the few values around it that a mixture takes, is q needed.
+The evidence (`totals`) is climbed by L-BFGS with the effects at which totals are expanded held; these then follow, and
+it is climbed again until they rest. Only at the top, and at the few values around it that a mixture takes, is q needed.
 """
 
 import dataclasses

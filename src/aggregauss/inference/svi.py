@@ -60,9 +60,10 @@ class SVI:
     `gradients="adam"` moves q (whitened) by Adam as well; `optimise=False` keeps the hyper-parameters. Whole passes
     also find how uncertain these are, and the posterior is a mixture over them unless `integrate=False`.
 
-    `search="totals"`, for bags under the link exp, looks for the hyper-parameters by the evidence of the bags' totals, each
-    of which is taken to be log-normal with the moments that the prior gives it; q plays no part in it. Where totals are
-    precise and the function varies much within a bag, the bound leans towards smooth functions and this does not.
+    `search="totals"`, for bags under the link exp, looks for the hyper-parameters by the evidence of the bags' totals,
+    each of which is taken to be log-normal with the moments that the prior gives it; q plays no part in it. Where
+    totals are precise and the function varies much within a bag, the bound leans towards smooth functions and this
+    does not.
 
     `pool=32` looks for the hyper-parameters with the individuals of each bag pooled into so many (`ag.pool`), and only
     then brings q to its best with all of them: bags of hundreds fit many times faster. The last two objectives in

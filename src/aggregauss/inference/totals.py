@@ -10,9 +10,9 @@ The effects move t to first order, by H_a = Σ_i p_i h_i, about their posterior 
 
     t ~ N(log M(b) - diag(C)/2 - H b, C + H Hᵀ),     y_a ~ p(y | e^{t_a}),
 
-and t is integrated out by Laplace's approximation. No q is involved, so nothing is asked of its shape: where precise totals
-confine f to a curved surface that no normal density can follow, the bound prefers functions that hardly vary within a
-bag; this evidence does not.
+and t is integrated out by Laplace's approximation. No q is involved, so nothing is asked of its shape: where precise
+totals confine f to a curved surface that no normal density can follow, the bound prefers functions that hardly vary
+within a bag; this evidence does not.
 """
 
 from typing import Any, NamedTuple
@@ -26,9 +26,10 @@ from jaxtyping import Array, Float
 from aggregauss.inference.data import Observations
 from aggregauss.inference.sparse import mean_at
 from aggregauss.kernels.covariance import gram, symmetric
+from aggregauss.kernels.kernel import Kernel
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.parameters import log_prior, unpack
-from aggregauss.supports.layout import Atoms, Layout, layout
+from aggregauss.supports.layout import Atoms, Layout, at_points, layout
 from aggregauss.supports.pool import pool
 
 ATOMS, LEAST, BAGS = 2048, 8, 1000  # individuals in all, in a bag at least, and bags that take part
@@ -59,13 +60,21 @@ def totals(observations: Observations, seed: int) -> Totals:
     return Totals(layout(few), Seen(*map(jnp.asarray, observations.seen())))
 
 
-class _Exponentials(eqx.Module):
-    """e^k - 1, the relative covariance of e^f."""
+class _Exponentials(Kernel):
+    """e^k - 1, the covariance of e^f relative to its means."""
 
-    kernel: Any
+    inner: Kernel
 
-    def block(self, A: Atoms, B: Atoms) -> Array:
-        return jnp.expm1(self.kernel.block(A, B))
+    def __init__(self, inner: Kernel):
+        self.inner, self.active_dims, self.marks = inner, None, ()
+
+    def points(self, X: Float[Array, "*b n d"], Y: Float[Array, "*b m d"]) -> Float[Array, "*b n m"]:
+        """At points."""
+        return self.block(at_points(X), at_points(Y))
+
+    def block(self, A: Atoms, B: Atoms) -> Float[Array, "*b n m"]:
+        """Where atoms have width, that of the exponentials of f's means over them."""
+        return jnp.expm1(self.inner.block(A, B))
 
 
 def evidence(template: Any, vector: Float[Array, " p"], data: Totals, effects: Float[Array, " p"]) -> Found:
@@ -79,7 +88,7 @@ def evidence(template: Any, vector: Float[Array, " p"], data: Totals, effects: F
 
     t, a, W = _mode(density, mean, T, jnp.log(jnp.maximum(data.seen.y, 0.5)))
     s = jnp.sqrt(W)
-    log_det = jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(jnp.eye(len(t)) + s[:, None] * T * s))))
+    log_det = jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(jnp.eye(len(t)) + s[:, None] * T * s[None, :]))))
     value = jnp.sum(density(t)) - 0.5 * a @ (t - mean) - log_det + log_prior(model)
     return Found(value, H.T @ a)
 
@@ -102,7 +111,7 @@ def _moments(model: Any, bags: Layout, effects: Array) -> tuple[Array, Array, Ar
     C = jnp.zeros((bags.size, bags.size))
     if model.kernel is not None:
         within = eqx.tree_at(lambda x: x.weight, bags, share)
-        C = jnp.log1p(symmetric(gram(_Exponentials(model.kernel), within)))  # pyright: ignore[reportArgumentType]
+        C = jnp.log1p(symmetric(gram(_Exponentials(model.kernel), within)))
     return jnp.log(total) + top - 0.5 * jnp.diagonal(C) - H @ effects, H, C
 
 
@@ -129,7 +138,7 @@ def _mode(density: Any, mean: Array, T: Array, start: Array) -> tuple[Array, Arr
     def aim(t: Array, mean: Array, T: Array) -> Array:
         slope, W = _bent(density, t)
         s = jnp.sqrt(W)
-        root = jnp.linalg.cholesky(jnp.eye(len(t)) + s[:, None] * T * s)
+        root = jnp.linalg.cholesky(jnp.eye(len(t)) + s[:, None] * T * s[None, :])
         b = W * (t - mean) + slope
         return b - s * jax.scipy.linalg.cho_solve((root, True), s * (T @ b))
 
@@ -142,7 +151,7 @@ def _mode(density: Any, mean: Array, T: Array, start: Array) -> tuple[Array, Arr
     def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         a, _, count = state
         way = aim(still_mean + still_T @ a, still_mean, still_T) - a
-        shares = 0.5 ** jnp.arange(HALVINGS)
+        shares = 0.5 ** jnp.arange(float(HALVINGS))
         heights = jax.lax.map(lambda share: height(a + share * way), shares)
         better = heights >= height(a) - 1e-9 * (1.0 + jnp.abs(height(a)))
         share = jnp.where(jnp.any(better), shares[jnp.argmax(better)], 0.0)

@@ -77,7 +77,8 @@ def default_inference(
     pixels = np.column_stack([covariates, coordinates])
     rng = np.random.default_rng(seed)
     chosen = pixels[np.sort(rng.choice(len(pixels), min(SAMPLE, len(pixels)), replace=False))]
-    return SVI(inducing=_centres(chosen, min(inducing, len(np.unique(chosen, axis=0))), seed), pool=POOLED, search=search)
+    centres = _centres(chosen, min(inducing, len(np.unique(chosen, axis=0))), seed)
+    return SVI(inducing=centres, pool=POOLED, search=search)
 
 
 def _centres(pixels: np.ndarray, m: int, seed: int) -> np.ndarray:
