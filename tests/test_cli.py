@@ -313,10 +313,10 @@ def test_scores_are_told_before_they_are_written(land, tmp_path, monkeypatch):
 
 
 def test_an_interrupted_fit_goes_on_to_the_same_numbers(results, land, tmp_path, monkeypatch):
-    import aggregauss.inference.profile as profile
+    from aggregauss.inference import by_totals
 
     out, usual = tmp_path / "results", results[0]
-    original, calls = profile.Profile.__call__, []
+    original, calls = by_totals.Profile.at, []
 
     def interrupted(self, vector):
         calls.append(1)
@@ -325,12 +325,12 @@ def test_an_interrupted_fit_goes_on_to_the_same_numbers(results, land, tmp_path,
         return original(self, vector)
 
     command = ["disaggregate", *_inputs(land), "--out", str(out)]
-    monkeypatch.setattr(profile.Profile, "__call__", interrupted)
+    monkeypatch.setattr(by_totals.Profile, "at", interrupted)
     stopped = RUN.invoke(app, command)
     assert stopped.exit_code == 130
     assert "--resume" in stopped.output
     assert [p.name for p in tmp_path.iterdir()] == [".results.fit"]
-    monkeypatch.setattr(profile.Profile, "__call__", original)
+    monkeypatch.setattr(by_totals.Profile, "at", original)
     done = RUN.invoke(app, [*command, "--resume"])
     assert done.exit_code == 0, done.output
     pd.testing.assert_frame_equal(pd.read_csv(out / "regions.csv"), pd.read_csv(usual / "regions.csv"))

@@ -46,12 +46,13 @@ class Profile:
 
     template: Any
     data: Totals
-    effects: Float[Array, " p"]
+    effects: Float[Array, " e"]
     start: ascent.State
     checkpoint: Checkpoint
     bar: tqdm
     known: list[Evaluation] = dataclasses.field(default_factory=list)
     history: list[float] = dataclasses.field(default_factory=list)
+    top: ascent.State | None = None  # with q at its best where the search ended
 
     def __call__(self, vector: np.ndarray) -> Evaluation:
         """The evidence and its gradient."""
@@ -86,7 +87,16 @@ class Profile:
 
     def save(self) -> None:
         """To the checkpoint."""
-        self.checkpoint.write(self.start, self.history, tuple(x for pair in self.known for x in pair))
+        state, ended = (self.start, False) if self.top is None else (self.top, True)
+        self.checkpoint.write(state, self.history, (ended, *(x for pair in self.known for x in pair)))
+
+    def resume(self) -> None:
+        """What an earlier run saved."""
+        saved = self.checkpoint.read(self.start)
+        if saved is not None:
+            state, _, (ended, *known) = saved
+            self.top = state if ended else None
+            self.known = [(float(known[i]), np.asarray(known[i + 1])) for i in range(0, len(known), 2)]
 
 
 def by_totals(
@@ -106,8 +116,11 @@ def by_totals(
     if not np.isfinite(max(profile.history)):
         return start, [], "not finite at the start", None
     held, close = passes.hold(), FINER * tolerance
-    begun = start._replace(free=start.free._replace(vector=jnp.asarray(vector)))
-    top = first_q(passes, held, begun, close)
+    if profile.top is None:
+        begun = start._replace(free=start.free._replace(vector=jnp.asarray(vector)))
+        profile.top = first_q(passes, held, begun, close)
+        profile.save()
+    top = profile.top
     mixture = around(lambda v: (*profile.at(v), None), template, vector) if integrate and vector.size else None
     if mixture is not None:
         bar.set_postfix_str("uncertainty of hyper-parameters", refresh=False)
@@ -132,10 +145,7 @@ def searched(
 ) -> tuple[np.ndarray, Profile, str]:
     """The hyper-parameters at the top of the evidence, and why the search ended."""
     profile = Profile(template, data, jnp.zeros(template.mean.effects), start, checkpoint, bar)
-    saved = checkpoint.read(start)
-    if saved is not None:
-        _, _, extra = saved
-        profile.known = [(float(extra[i]), np.asarray(extra[i + 1])) for i in range(0, len(extra), 2)]
+    profile.resume()
     vector, message = np.asarray(start.free.vector), "converged"
     profile.settle(vector)
     for count in range(ROUNDS):

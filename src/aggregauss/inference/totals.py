@@ -1,12 +1,13 @@
 """The evidence of totals of exponentials: each bag as one log-normal variable.
 
-With f ~ GP(m + h·β, k), β ~ N(0, I), a total is e^{t_a} = Σ_i w_i e^{f_i}. Given β its first two moments are known, and
-t is taken for the normal vector whose exponential has the same ones (Fenton 1960):
+With f ~ GP(m + h·β, k), β ~ N(0, I), a total is e^{t_a} = Σ_i w_i e^{f_i}. Given β its mean M_a and its variance are
+known, and t_a is taken for the normal variable whose exponential has the same (Fenton 1960):
 
     M_a = Σ_i w_i e^{m_i + h_i β + k_ii/2},     p_i = w_i e^{m_i + h_i β + k_ii/2} / M_a,
-    C_ab = log(1 + Σ_ij p_i p_j (e^{k_ij} - 1)),     E t_a = log M_a - C_aa/2.
+    C_aa = log(1 + Σ_ij p_i p_j (e^{k_ij} - 1)),     E t_a = log M_a - C_aa/2.
 
-The effects move t to first order, by H_a = Σ_i p_i h_i, about their posterior mean b:
+Different bags vary together to first order, C_ab = Σ_ij p_i p_j k_ij: the logarithms of the covariances of totals, which
+lie close, need not belong to any density. The effects move t by H_a = Σ_i p_i h_i, about their posterior mean b:
 
     t ~ N(log M(b) - diag(C)/2 - H b, C + H Hᵀ),     y_a ~ p(y | e^{t_a}),
 
@@ -25,7 +26,7 @@ from jaxtyping import Array, Float
 
 from aggregauss.inference.data import Observations
 from aggregauss.inference.sparse import mean_at
-from aggregauss.kernels.covariance import gram, symmetric
+from aggregauss.kernels.covariance import diagonal, gram, symmetric
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.parameters import log_prior, unpack
@@ -47,16 +48,16 @@ class Found(NamedTuple):
     """The log evidence with the log prior of the parameters, and the posterior mean of the effects (whitened)."""
 
     value: Float[Array, ""]
-    effects: Float[Array, " p"]
+    effects: Float[Array, " e"]
 
 
 def totals(observations: Observations, seed: int) -> Totals:
-    """The bags with few individuals each; of very many bags, some that are drawn at random."""
-    n = len(observations.y)
-    if n > BAGS:
-        rows = np.sort(np.random.default_rng(seed).choice(n, BAGS, replace=False))
-        observations, n = observations[rows], BAGS
-    few = pool(observations.support, max(LEAST, ATOMS // n))
+    """The bags that weigh something, with few individuals each; of very many, some that are drawn at random."""
+    rows = np.flatnonzero(observations.support.mass > 0)
+    if len(rows) > BAGS:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, BAGS, replace=False))
+    observations = observations[rows]
+    few = pool(observations.support, max(LEAST, ATOMS // len(rows)))
     return Totals(layout(few), Seen(*map(jnp.asarray, observations.seen())))
 
 
@@ -77,7 +78,7 @@ class _Exponentials(Kernel):
         return jnp.expm1(self.inner.block(A, B))
 
 
-def evidence(template: Any, vector: Float[Array, " p"], data: Totals, effects: Float[Array, " p"]) -> Found:
+def evidence(template: Any, vector: Float[Array, " p"], data: Totals, effects: Float[Array, " e"]) -> Found:
     """As above, at packed hyper-parameters, the totals expanded about `effects`."""
     model = unpack(template, vector)
     mean, H, C = _moments(model, data.layout, effects)
@@ -86,7 +87,8 @@ def evidence(template: Any, vector: Float[Array, " p"], data: Totals, effects: F
     def density(t: Array) -> Array:
         return model.likelihood.log_density(data.seen, jnp.exp(t))
 
-    t, a, W = _mode(density, mean, T, jnp.log(jnp.maximum(data.seen.y, 0.5)))
+    y = data.seen.y
+    t, a, W = _mode(density, mean, T, jnp.where(y > 0, jnp.log(jnp.where(y > 0, y, 1.0)), jnp.minimum(mean, 0.0)))
     s = jnp.sqrt(W)
     log_det = jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(jnp.eye(len(t)) + s[:, None] * T * s[None, :]))))
     value = jnp.sum(density(t)) - 0.5 * a @ (t - mean) - log_det + log_prior(model)
@@ -111,7 +113,9 @@ def _moments(model: Any, bags: Layout, effects: Array) -> tuple[Array, Array, Ar
     C = jnp.zeros((bags.size, bags.size))
     if model.kernel is not None:
         within = eqx.tree_at(lambda x: x.weight, bags, share)
-        C = jnp.log1p(symmetric(gram(_Exponentials(model.kernel), within)))
+        C = symmetric(gram(model.kernel, within))
+        own = jnp.log1p(diagonal(_Exponentials(model.kernel), within))  # at least as much, by Jensen's inequality
+        C = C + jnp.diag(own - jnp.diagonal(C))
     return jnp.log(total) + top - 0.5 * jnp.diagonal(C) - H @ effects, H, C
 
 
@@ -125,8 +129,8 @@ def _owners(bags: Layout) -> Array:
 def _by_bag(bags: Layout, values: Float[Array, "tiles s a *k"]) -> Float[Array, "n *k"]:
     """Sums over the atoms of each bag."""
     pieces = jnp.sum(values, axis=2)
-    flat = pieces.reshape(-1, *pieces.shape[2:])
-    return jax.ops.segment_sum(flat, _owners(bags).ravel(), bags.size + 1)[: bags.size]
+    owner = _owners(bags).ravel()
+    return jax.ops.segment_sum(pieces.reshape(len(owner), *pieces.shape[2:]), owner, bags.size + 1)[: bags.size]
 
 
 def _mode(density: Any, mean: Array, T: Array, start: Array) -> tuple[Array, Array, Array]:
@@ -142,7 +146,7 @@ def _mode(density: Any, mean: Array, T: Array, start: Array) -> tuple[Array, Arr
         b = W * (t - mean) + slope
         return b - s * jax.scipy.linalg.cho_solve((root, True), s * (T @ b))
 
-    still_mean, still_T = jax.lax.stop_gradient((mean, T))
+    start, still_mean, still_T = jax.lax.stop_gradient((start, mean, T))
 
     def height(a: Array) -> Array:
         t = still_mean + still_T @ a
