@@ -10,7 +10,7 @@ import aggregauss as ag
 from test_bad_input import Exploding, _as_users_run_it  # noqa: F401
 
 X, NAMES = np.arange(4.0)[:, None], ["a", "a", "b", "c"]
-BAGS = ag.Bags(X, NAMES)
+BAGS, MEANS = ag.Bags(X, NAMES), ag.Bags(X, NAMES, measure="mean")
 MODEL = ag.GP(ag.RBF(1.0), ag.Poisson(), aggregation="response")
 GAUSSIAN = ag.GP(ag.RBF(1.0))
 
@@ -25,6 +25,10 @@ def _counted(y, **others):
 
 def _searched(**settings):
     return lambda: MODEL.fit(BAGS, [1, 2, 3], inference=ag.SVI(**settings), progress=False)
+
+
+def _by_totals(model, data=(BAGS, [1, 2, 3])):
+    return lambda: model.fit(*data, inference=ag.SVI(search="totals"), progress=False)
 
 
 def _sites(**settings):
@@ -106,6 +110,22 @@ CASES = {
         ValueError,
         ['"scale" must be one number or 3', "(2,)"],
     ),
+    "totals of another link": (
+        _by_totals(ag.GP(ag.RBF(1.0), ag.Poisson(link="square"), aggregation="response")),
+        TypeError,
+        ['search="totals" is for responses of one function under the link exp', 'link is "square"', 'search="bound"'],
+    ),
+    "totals before the link": (
+        _by_totals(ag.GP(ag.RBF(1.0), ag.Poisson(), aggregation="latent"), (MEANS, [1, 2, 3])),
+        TypeError,
+        ["aggregated before the link"],
+    ),
+    "totals of several tasks": (
+        _by_totals(ag.MultiTaskGP([ag.RBF(1.0)], {"y": ag.Poisson()}), ({"y": (MEANS, [1, 2, 3])},)),
+        TypeError,
+        ["there are several tasks"],
+    ),
+    "a search that does not exist": (_searched(search="total"), ValueError, ['"search"', "'total'"]),
     "a scale for each under SVI": (
         lambda: ag.GP(ag.RBF(1.0), ag.LaplaceNoise([1.0, 2.0, 3.0])).fit(BAGS, [1, 2, 3], inference=ag.SVI()),
         TypeError,

@@ -104,12 +104,13 @@ def test_labels_choose_the_order_and_unused_categories_are_no_bags(file):
     _assert_same(file(pixels)[:], _held(pixels))
 
 
-def test_a_streamed_fit_is_the_fit_in_memory_bit_for_bit(file, tmp_path):
+@pytest.mark.parametrize("search", ["bound", "totals"])
+def test_a_streamed_fit_is_the_fit_in_memory_bit_for_bit(file, tmp_path, search):
     pixels = _shuffled(_pixels(np.random.default_rng(2).integers(1, 40, 20)))
     bags, held = file(pixels, 64), _held(pixels)
     y = pd.Series(np.random.default_rng(3).poisson(2.0 * held.mass), index=held.labels).sample(frac=1.0)
     model = ag.GP(ag.RBF([1.0, 1.0]), ag.Poisson(), aggregation="response", mean=ag.Constant())
-    scheme = ag.SVI(inducing=12, batch_size=6, max_epochs=2, bound="jensen")
+    scheme = ag.SVI(inducing=12, batch_size=6, max_epochs=2, bound="jensen", search=search)
     one, other = (model.fit(s, y, inference=scheme, standardise=True, seed=5, progress=False) for s in (bags, held))
     assert one.runs[0].path == other.runs[0].path
     test = held[[3, 7]]

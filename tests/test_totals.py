@@ -44,7 +44,7 @@ def _poisson(y, totals_of):
 
 @pytest.mark.parametrize("y", [[9, 14, 5], [0, 60, 3]])
 def test_of_single_individuals_it_is_that_of_log_normal_rates(y):
-    """log ∫ Π Poisson(y_i | e^{f_i}) N(f | m, K) df by Gauss-Hermite; Laplace's approximation of it is all that is off."""
+    """log ∫ Π Poisson(y_i | e^{f_i}) N(f | m, K) df by Gauss-Hermite; only Laplace's approximation of it is off."""
     x = np.array([[0.0], [0.4], [1.5]])
     model = _model()
     K = np.asarray(ag.cov(model.kernel, ag.Points(x)))
@@ -112,7 +112,7 @@ def test_effects_of_single_individuals_are_a_kernel():
 @settings(max_examples=8)  # each compiles
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=6), st.integers(0, 2**31))
 def test_an_individual_may_be_halved(sizes, seed):
-    """Two individuals at one place with half of the weight each are one; bags of any sizes, cut and padded as may be."""
+    """Two individuals at one place with half of the weight each are one; bags of any sizes, cut and padded."""
     rng = np.random.default_rng(seed)
     bag = np.repeat(np.arange(len(sizes)), sizes)
     x, weight, y = rng.uniform(0, 5, (len(bag), 1)), rng.uniform(0.1, 3.0, len(bag)), rng.poisson(20, len(sizes))

@@ -310,20 +310,17 @@ class SVI:
 
 def _check_totals(model: Any, observations: Observations) -> None:
     """A sentence if totals of the responses are not sums of exponentials of one function."""
-    support = observations.support
     wrong = None
     if observations.task is not None:
         wrong = "there are several tasks"
     elif model.likelihood.link != "exp":
         wrong = f'the link is "{model.likelihood.link}"'
-    elif model.aggregation == "latent" and int(support.atom_counts.max()) > 1:
+    elif model.aggregation == "latent" and int(observations.support.atom_counts.max()) > 1:
         wrong = 'they are aggregated before the link (aggregation="latent")'
-    elif not hasattr(support, "center"):
-        wrong = f"{support!r} reads its individuals from a file"
     if wrong is not None:
         raise TypeError(
-            'SVI: search="totals" is for responses of one function under the link exp, aggregated after it and in '
-            f'memory, but {wrong}. Leave it out, or give search="bound".'
+            'SVI: search="totals" is for responses of one function under the link exp, aggregated after it, but '
+            f'{wrong}. Leave it out, or give search="bound".'
         )
 
 

@@ -6,8 +6,8 @@ known, and t_a is taken for the normal variable whose exponential has the same (
     M_a = Σ_i w_i e^{m_i + h_i β + k_ii/2},     p_i = w_i e^{m_i + h_i β + k_ii/2} / M_a,
     C_aa = log(1 + Σ_ij p_i p_j (e^{k_ij} - 1)),     E t_a = log M_a - C_aa/2.
 
-Different bags vary together to first order, C_ab = Σ_ij p_i p_j k_ij: the logarithms of the covariances of totals, which
-lie close, need not belong to any density. The effects move t by H_a = Σ_i p_i h_i, about their posterior mean b:
+Different bags vary together to first order, C_ab = Σ_ij p_i p_j k_ij: the logarithms of the covariances of totals,
+which lie close, need not belong to any density. The effects move t by H_a = Σ_i p_i h_i, about their posterior mean b:
 
     t ~ N(log M(b) - diag(C)/2 - H b, C + H Hᵀ),     y_a ~ p(y | e^{t_a}),
 

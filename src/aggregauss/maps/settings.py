@@ -58,7 +58,8 @@ class Settings:
     def build(self, pixels: Pixels) -> tuple[GP, SVI]:
         """The model, and how it is fitted unless the user says otherwise."""
         likelihood = self.model.likelihood if isinstance(self.model, GP) else self._likelihood()
-        search = "totals" if likelihood.link == "exp" else "bound"
+        aggregation = self.model.aggregation if isinstance(self.model, GP) else "response"
+        search = "totals" if (likelihood.link, aggregation) == ("exp", "response") else "bound"
         if self.model == "classic":
             model = classic(pixels.names, pixels.coordinates, None if self.likelihood == "poisson" else likelihood)
             nodes = self.inducing or NODES
