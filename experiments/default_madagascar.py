@@ -1,31 +1,36 @@
-"""The default model of a map from 22 regions of Madagascar to their 109 districts: by variational inference and by NUTS.
+"""The default model of a map, from 22 regions of Madagascar to their 109 districts: by variational inference and by NUTS.
 
-The model is that of `ag.disaggregate`, with a scatter of reported counts that is the default's or another. NUTS has the
-field in a basis of sines and each district as at most 32 weighted pixels; its draws and those of the fit are scored alike.
+The model is that of `ag.disaggregate`, with a scatter of reported counts that is the default's (0.2) or another.
+"Totals" is the default: hyper-parameters by the evidence of totals, then q at its best. "Bound" has hyper-parameters from
+the bound itself. NUTS has the field in a basis of sines and each district as at most 32 weighted pixels; its draws are
+scored as the fits are.
 """
 
-import csv
+import dataclasses
 import functools
-import time
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
-from common import ROWS, arguments, page, table
+from common import arguments, page, resumable, table
+from scipy.special import logsumexp
 from sines import Sines, matern
 
 import aggregauss as ag
-from aggregauss.maps import Settings, read_map, validate
+from aggregauss.maps import Settings, fit_pixels, read_map, validate
+from aggregauss.maps.record import run_record
 from aggregauss.maps.regroup import regrouped
+from aggregauss.metrics import coverage, rmse
 from aggregauss.parameters import log_prior, with_values
 
 SCATTERS = (0.05, 0.2, 0.4)
+SEARCHES = ("totals", "bound")
 MARGIN, HIGHEST = 350.0, 0.06  # km around the map, and radians per km of the finest sines
 LEARNED = ("lengthscale", "variance")
 MOST, WARMUP, DRAWS, CHAINS = 32, 500, 1000, 2
+COLUMNS = ["method", "scatter", "lengthscale", "lengthscale_sd", "variance", "variance_sd", "log_score", "rmse"]
+COLUMNS += ["rmse_log", "coverage", "rhat", "divergent"]
 
 
 @functools.cache
@@ -44,8 +49,8 @@ def default(scatter: float) -> ag.GP:
     return ag.GP(usual.kernel, likelihood, mean=usual.mean, aggregation="response")
 
 
-def sample(scatter: float, chain: int) -> dict[str, np.ndarray]:
-    """Expected counts of the districts and hyper-parameters, a row for each draw."""
+def sample(scatter: float) -> tuple[Any, dict[str, np.ndarray]]:
+    """Draws of the hyper-parameters and of the expected counts of the districts."""
     import numpyro
     from numpyro import distributions as dist
     from numpyro.infer import MCMC, NUTS, init_to_value
@@ -76,7 +81,7 @@ def sample(scatter: float, chain: int) -> dict[str, np.ndarray]:
         numpyro.deterministic("districts", eta)
         numpyro.factor("data", jnp.sum(model.likelihood.log_prob(y, jnp.zeros(len(y)).at[parent].add(eta))))
 
-    rng = np.random.default_rng(chain)
+    rng = np.random.default_rng(0)
     start = {
         "intercept": level + 0.3 * rng.standard_normal(),
         "slopes": 0.2 * rng.standard_normal(c),
@@ -85,17 +90,78 @@ def sample(scatter: float, chain: int) -> dict[str, np.ndarray]:
         "z": 0.1 * rng.standard_normal(sines.shape),
     }
     strategy = init_to_value(values={name: jnp.asarray(value) for name, value in start.items()})
-    mcmc = MCMC(NUTS(density, init_strategy=strategy), num_warmup=WARMUP, num_samples=DRAWS, progress_bar=False)
-    mcmc.run(jax.random.key(chain), extra_fields=("num_steps", "diverging"))
-    found, extra = mcmc.get_samples(), mcmc.get_extra_fields()
-    return {name: np.asarray(value) for name, value in {**found, **extra}.items() if name != "z"}
+    mcmc = MCMC(
+        NUTS(density, init_strategy=strategy),
+        num_warmup=WARMUP,
+        num_samples=DRAWS,
+        num_chains=CHAINS,
+        chain_method="sequential",
+        progress_bar=False,
+    )
+    mcmc.run(jax.random.key(0), extra_fields=("diverging",))
+    found = mcmc.get_samples(group_by_chain=True)
+    return mcmc, {name: np.asarray(value) for name, value in found.items() if name != "z"}
+
+
+def by_nuts(scatter: float) -> dict[str, Any]:
+    """Scores of the draws, as `validate` finds those of a fit."""
+    from numpyro.diagnostics import split_gelman_rubin
+
+    mcmc, found = sample(scatter)
+    worst = max(float(np.max(split_gelman_rubin(value))) for value in found.values())
+    eta = found["districts"].reshape(-1, found["districts"].shape[-1])
+    y = observed()
+    log_prob = np.asarray(jax.vmap(lambda e: default(scatter).likelihood.log_prob(jnp.asarray(y), e))(jnp.asarray(eta)))
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(eta * np.exp(scatter * rng.standard_normal(eta.shape)))
+    low, high = np.quantile(counts, [0.025, 0.975], axis=0)
+    hyper = {}
+    for name in LEARNED:
+        values = np.exp(found[f"log_{name}"])
+        hyper |= {name: values.mean(), f"{name}_sd": values.std()}
+    score = logsumexp(log_prob, axis=0) - np.log(len(eta))
+    beside = {"rhat": worst, "divergent": int(mcmc.get_extra_fields()["diverging"].sum())}
+    return {**hyper, **scored(score, eta.mean(axis=0), low, high), **beside}
+
+
+def by_fit(search: str, scatter: float) -> dict[str, Any]:
+    """Hyper-parameters at their best, and the scores of `validate`."""
+    pixels, groups, seen = country()
+    settings = Settings(model=default(scatter))
+    inference = dataclasses.replace(settings.build(seen)[1], search=search)
+    t = validate(pixels, settings, groups=groups, inference=inference, progress=False).table
+    figures = scored(t["log_score"].to_numpy(), t["fitted"].to_numpy(), t["lower95%"], t["upper95%"])
+    kernel = fit_pixels(seen, settings, run_record({}), inference=inference, progress=False).posterior.model.kernel
+    return {**{name: float(getattr(kernel, name)) for name in LEARNED}, **figures}
+
+
+def observed() -> np.ndarray:
+    """Counts of the districts."""
+    return np.round(country()[0].regions["observed"].to_numpy(float))
+
+
+def scored(score: np.ndarray, mean: np.ndarray, low: Any, high: Any) -> dict[str, float]:
+    """Log density of log counts, error of rates per 1,000 people and of log counts, and how often intervals hold."""
+    y, people = observed(), country()[0].totals()
+    return {
+        "log_score": float((score + np.log(y)).mean()),
+        "rmse": rmse(1000 * y / people, 1000 * mean / people),
+        "rmse_log": rmse(np.log(y), np.log(mean)),
+        "coverage": coverage(y, np.asarray(low), np.asarray(high)),
+    }
+
+
+def compute(method: str, scatter: float) -> dict[str, str]:
+    found = by_nuts(scatter) if method == "NUTS" else by_fit(method, scatter)
+    return {name: f"{value:.4f}" for name, value in found.items()}
+
+
+def main() -> None:
+    options = arguments(__doc__ or "").parse_args()
+    keys = [(method, scatter) for method in (*SEARCHES, "NUTS") for scatter in SCATTERS]
+    rows = resumable("default_madagascar", keys, COLUMNS, compute, options.fresh)
+    print(rows)
 
 
 if __name__ == "__main__":
-    import sys
-
-    scatter, chain = float(sys.argv[1]), int(sys.argv[2])
-    t = time.time()
-    found = sample(scatter, chain)
-    print(time.time() - t, found["num_steps"].mean(), found["diverging"].sum())
-    np.savez(f"/tmp/nuts_{scatter}_{chain}.npz", **found)
+    main()

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from aggregauss.heap import give_back
+from aggregauss.heap import kept
 from aggregauss.inference import ascent
 from aggregauss.inference.bounds import stays
 from aggregauss.inference.data import Observations
@@ -55,16 +55,15 @@ class Passes:
             return lambda state: self.over(state, held)
         wide = ascent.prepared_widely(self.template, start, self.settings)
         now = ascent.narrowed(wide, start, self.settings)
-        still = [ascent.hold_still(self.template, start.free, now, group, self.settings) for group in held]
+        still = [kept(ascent.hold_still(self.template, start.free, now, group, self.settings)) for group in held]
 
         def look(state: ascent.State) -> ascent.Slopes:
             now = ascent.narrowed(wide, state, self.settings)
             parts = (
-                ascent.still_gradient(self.template, state.free, now, own, group, self.settings)
+                kept(ascent.still_gradient(self.template, state.free, now, own, group, self.settings))
                 for own, group in zip(still, held)
             )
             total = functools.reduce(lambda a, b: jax.tree.map(jnp.add, a, b), parts)
-            give_back()
             return ascent.still_slopes(self.template, state, wide.whiten, *total)
 
         return look
@@ -89,8 +88,7 @@ class Passes:
         total = ascent.nothing(state.free, now)
         for group in held:
             key, own = jax.random.split(key)
-            total = ascent.with_group(ascent.Given(self.template, state.free, now, group, own, settings), total)
-        give_back()
+            total = kept(ascent.with_group(ascent.Given(self.template, state.free, now, group, own, settings), total))
         return ascent.slopes(self.template, state, total, jnp.asarray(scale), settings)
 
 
