@@ -130,4 +130,4 @@ def ours(covariates: list[str], X: np.ndarray, below: float, inducing: int) -> t
     likelihood = ag.Poisson(region_effect=True, region_sd=ag.fixed(SCATTER))
     grid = field_grid(X[:, c:], inducing)
     Z = np.column_stack([np.tile(X[:, :c].mean(axis=0), (len(grid), 1)), grid])
-    return ag.GP(field, likelihood, mean=mean, aggregation="response"), ag.SVI(inducing=Z, pool=POOL)
+    return ag.GP(field, likelihood, mean=mean, aggregation="response"), ag.SVI(inducing=Z, pool=POOL, search="totals")
