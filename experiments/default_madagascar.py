@@ -158,9 +158,33 @@ def compute(method: str, scatter: float) -> dict[str, str]:
 
 def main() -> None:
     options = arguments(__doc__ or "").parse_args()
-    keys = [(method, scatter) for method in (*SEARCHES, "NUTS") for scatter in SCATTERS]
-    rows = resumable("default_madagascar", keys, COLUMNS, compute, options.fresh)
-    print(rows)
+    keys = [(method, scatter) for scatter in SCATTERS for method in (*SEARCHES, "NUTS")]
+    report(resumable("default_madagascar", keys, COLUMNS, compute, options.fresh))
+
+
+def report(rows: list[dict[str, str]]) -> None:
+    """The page."""
+
+    def cell(row: dict[str, str], name: str, digits: int, unit: float = 1.0) -> str:
+        value = f"{unit * float(row[name]):.{digits}f}"
+        return f"{value} ± {float(row[f'{name}_sd']):.{digits}f}" if row.get(f"{name}_sd") else value
+
+    order = {(str(s), m): (s, i) for s in SCATTERS for i, m in enumerate((*SEARCHES, "NUTS"))}
+    lines = []
+    for row in sorted(rows, key=lambda row: order[row["scatter"], row["method"]]):
+        figures = [cell(row, "lengthscale", 0), cell(row, "variance", 2), cell(row, "log_score", 3)]
+        figures += [cell(row, "rmse", 1), cell(row, "rmse_log", 3), cell(row, "coverage", 0, 100.0)]
+        lines.append([f"{float(row['scatter']):.0%}, {row['method']}", *figures])
+    header = ["scatter, method", "lengthscale, km", "variance", "log score", "RMSE", "RMSE of logs", "inside 95%, %"]
+    chains = [row for row in rows if row["method"] == "NUTS"]
+    body = f"""{__doc__.split(chr(10), 1)[1].strip()}
+
+{table(header, lines)}
+
+Lengthscales and variances are the best ones of a fit, and posterior means ± standard deviations of NUTS ({CHAINS} chains of {DRAWS} draws
+after {WARMUP}; largest R-hat {max(float(row["rhat"]) for row in chains):.3f}, {sum(int(float(row["divergent"])) for row in chains)} divergent draws). The log score is the mean log density of
+log counts, RMSE that of rates per 1,000 people, as on the page [beside peers](peers.md)."""
+    page("default_madagascar", "The default map: variational inference beside NUTS", body)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Precise totals of a function that varies within the bags: hyper-parameters from the bound, or from totals.
 
 f ~ GP(0, Matérn-3/2) on a line. Its lengthscale and variance are drawn from their priors, log-normal about 1 with a standard
-deviation of 0.5 in the logarithm, so that intervals of 95% should hold 95% of the rates on average. 24 bags of 16 places
-each report a count of about 2,600, whose expectation is 100 Σ_i e^{f_i} times a log-normal factor of a known standard
+deviation of one in the logarithm, so that intervals of 95% should hold 95% of the rates on average. 24 bags of 16 places
+each report a count, whose expectation is 100 Σ_i e^{f_i} times a log-normal factor of a known standard
 deviation (the scatter). The search by totals is that of `SVI(search="totals")`; both searches end with the same kind of
 q, and integrate over the hyper-parameters.
 """
@@ -13,7 +13,7 @@ from common import arguments, page, resumable, table
 
 import aggregauss as ag
 
-BAGS, EACH, PEOPLE, SEEDS, SPREAD = 24, 16, 100.0, 16, 0.5
+BAGS, EACH, PEOPLE, SEEDS, SPREAD = 24, 16, 100.0, 20, 1.0
 SETTINGS = ((1.0, 0.1), (2.0, 0.1), (4.0, 0.1), (2.0, 0.02))  # width of a bag, scatter
 SEARCHES = ("totals", "bound")
 COLUMNS = ["width", "scatter", "seed", "search", "lengthscale", "variance", "coverage", "rmse_log"]
