@@ -182,7 +182,7 @@ def report(rows: list[dict[str, str]]) -> None:
 {table(header, lines)}
 
 Lengthscales and variances are the best ones of a fit, and posterior means ± standard deviations of NUTS ({CHAINS} chains of {DRAWS} draws
-after {WARMUP}; largest R-hat {max(float(row["rhat"]) for row in chains):.3f}, {sum(int(float(row["divergent"])) for row in chains)} divergent draws). The log score is the mean log density of
+after {WARMUP}; largest R-hat {max(float(row["rhat"]) for row in chains):.3f}; divergent draws: {sum(int(float(row["divergent"])) for row in chains)}). The log score is the mean log density of
 log counts, RMSE that of rates per 1,000 people, as on the page [beside peers](peers.md)."""
     page("default_madagascar", "The default map: variational inference beside NUTS", body)
 

@@ -52,7 +52,7 @@ def main() -> None:
     options = arguments(__doc__ or "").parse_args()
     keys = [(*setting, seed, search) for seed in range(SEEDS) for setting in SETTINGS for search in SEARCHES]
     rows = pd.DataFrame(resumable("precise_totals", keys, COLUMNS, compute, options.fresh))
-    report(rows.astype({name: float for name in COLUMNS if name != "search"}))
+    report(rows.astype(dict.fromkeys((c for c in COLUMNS if c != "search"), float)))
 
 
 def report(rows: pd.DataFrame) -> None:

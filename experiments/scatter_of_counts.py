@@ -82,6 +82,29 @@ def main() -> None:
     options = arguments(__doc__ or "").parse_args()
     keys = [(truth, seed, scatter) for seed in range(SEEDS) for truth in TRUTHS for scatter in SCATTERS]
     rows = pd.DataFrame(resumable("scatter_of_counts", keys, COLUMNS, compute, options.fresh))
+    report(rows.astype(dict.fromkeys(COLUMNS[3:], float)))
+
+
+def report(rows: pd.DataFrame) -> None:
+    """The page."""
+    lines = []
+    for truth in [*TRUTHS, "all"]:
+        of_truth = rows if truth == "all" else rows[rows.truth == truth]
+        scores = of_truth.pivot_table(index=["truth", "seed"], columns="scatter", values="log_score")
+        for scatter in SCATTERS:
+            ahead = scores[scatter] - scores["fixed at 20%"]
+            t = of_truth[of_truth.scatter == scatter]
+            error = "" if scatter == "fixed at 20%" else f" ± {ahead.std() / np.sqrt(len(ahead)):.3f}"
+            cells = [f"{t.log_score.mean():.3f}", f"{ahead.mean():+.3f}{error}", f"{t.rmse_log.mean():.3f}"]
+            lines.append([f"{truth}; {scatter}", *cells, f"{100 * t.coverage.mean():.0f}"])
+    header = ["truth; scatter", "log score", "ahead of 20%", "RMSE of logs", "inside 95%, %"]
+    body = f"""{__doc__.split(chr(10), 1)[1].strip()}
+
+{table(header, lines)}
+
+Means over {rows.seed.nunique()} simulations of each truth; ± is the standard error of a difference of log scores on the same
+simulations. The log score is the mean log density of log counts of the districts."""
+    page("scatter_of_counts", "How literally a map should take its counts", body)
 
 
 if __name__ == "__main__":
