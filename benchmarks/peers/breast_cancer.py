@@ -10,6 +10,7 @@ all counties; between the three the evidence decides.
 import functools
 import json
 import warnings
+from typing import Any
 
 import geopandas as gpd
 import numpy as np
@@ -18,7 +19,7 @@ from peers import ROWS, arguments, folder, merged, resumable, stopwatch
 
 import aggregauss as ag
 
-COLUMNS = ["log_score", "rmse", "coverage", "coverage_own", "failed", "negative", "evidence", "seconds", "cpu_seconds"]
+NINETY_FIVE = 1.959964
 PERSON_YEARS = 2.5  # of women in five years, for each person
 STEP, RANGE, NEIGHBOURS, ITERATIONS = 40_000.0, 300_001.0, 8, 5  # m; as in pyinterpolate's own example with these data
 KEPT = ROWS / "breast_cancer_variogram.json"
@@ -128,43 +129,61 @@ METHODS = {
 OURS = {"aggregauss": 1.0, "aggregauss, half of the count noise": 0.5, "aggregauss, no count noise": 0.0}
 
 
-def compute(counties: Counties, method: str) -> dict[str, str]:
-    kriging = "pyinterpolate" in method
-    before = counties.variogram()[1] if kriging else {}
+def compute(counties: Counties, method: str) -> list[dict[str, Any]]:
+    """A row for each county."""
+    before = counties.variogram()[1] if "pyinterpolate" in method else {}
     with warnings.catch_warnings(), stopwatch() as passed:
         warnings.simplefilter("ignore")
         mean, sd, *evidence = counties.ours(OURS[method]) if method in OURS else METHODS[method](counties)
         took = {name: f"{float(value) + float(before.get(name, 0.0)):.1f}" for name, value in passed().items()}
-    y, ok, known = counties.rate, np.isfinite(mean), np.isfinite(sd)
-    filled = np.where(ok, mean, counties.rate.mean())
-    full = np.sqrt(sd**2 + counties.noise) if kriging else sd
-    z = 1.959964
+    same = {"evidence": f"{evidence[0]:.2f}" if evidence else "", **took}
+    known = (counties.shapes.FIPS, counties.rate, counties.noise, mean, sd)
+    rows = zip(*(np.round(np.asarray(x, float), 5) for x in known))
+    return [dict(zip(("county", "observed", "noise", "mean", "sd"), row)) | same for row in rows]
 
-    def inside(spread: np.ndarray) -> str:
-        return (
-            f"{ag.metrics.coverage(y[known], (mean - z * spread)[known], (mean + z * spread)[known]):.4f}"
-            if known.any()
-            else ""
-        )
 
-    score = f"{-ag.metrics.gaussian_nlpd(y[known], mean[known], full[known] ** 2):.4f}" if known.any() else ""
+def summary(method: str, own: pd.DataFrame) -> dict[str, Any]:
+    """Scores of one method."""
+    y, mean, sd, noise = (own[name].to_numpy() for name in ("observed", "mean", "sd", "noise"))
+    ok, known = np.isfinite(mean), np.isfinite(sd)
+    full = np.sqrt(sd**2 + noise) if "pyinterpolate" in method else sd
+
+    def inside(spread: np.ndarray) -> Any:
+        ends = ((mean + sign * spread)[known] for sign in (-NINETY_FIVE, NINETY_FIVE))
+        return round(ag.metrics.coverage(y[known], *ends), 4) if known.any() else ""
+
+    score = -ag.metrics.gaussian_nlpd(y[known], mean[known], full[known] ** 2) if known.any() else None
     return {
-        "log_score": score,
-        "rmse": f"{ag.metrics.rmse(y, filled):.3f}",
+        "log_score": "" if score is None else round(float(score), 4),
+        "rmse": round(ag.metrics.rmse(y, np.where(ok, mean, y.mean())), 3),
         "coverage": inside(full),
         "coverage_own": inside(sd),
-        "failed": str(int((~ok).sum())),
-        "negative": str(int((mean < 0).sum())),
-        "evidence": f"{evidence[0]:.2f}" if evidence else "",
-        **took,
+        "failed": int((~ok).sum()),
+        "negative": int((mean < 0).sum()),
+        **own[["evidence", "seconds", "cpu_seconds"]].iloc[0],
     }
+
+
+def against(ours: pd.DataFrame, theirs: pd.DataFrame) -> dict[str, float]:
+    """Mean squared error of theirs less that of ours, and its standard error over counties."""
+    excess = ((theirs["mean"] - theirs["observed"]) ** 2).to_numpy() - (
+        (ours["mean"] - ours["observed"]) ** 2
+    ).to_numpy()
+    return {"excess": round(float(excess.mean()), 1), "excess_se": round(float(excess.std() / np.sqrt(len(excess))), 1)}
 
 
 def main() -> None:
     options = arguments(__doc__ or "").parse_args()
     counties = Counties(folder(options, "breast_cancer_ne_usa"))
     keys = [(method,) for method in (*METHODS, *OURS)]
-    rows = resumable("breast_cancer", keys, ["method", *COLUMNS], functools.partial(compute, counties), options.fresh)
+    columns = ["method", "county", "observed", "noise", "mean", "sd", "evidence", "seconds", "cpu_seconds"]
+    make = functools.partial(compute, counties)
+    found = pd.DataFrame(resumable("breast_cancer_counties", keys, columns, make, options.fresh))
+    found = found.replace("", np.nan).astype(dict.fromkeys(columns[1:], float))
+    of = dict(iter(found.groupby("method", sort=False)))
+    best = max(OURS, key=lambda method: of[method]["evidence"].iloc[0])
+    rows = [{"method": m, **summary(m, of[m]), **against(of[best], of[m])} for (m,) in keys]
+    pd.DataFrame(rows).to_csv(ROWS / "breast_cancer.csv", index=False)
     print(pd.DataFrame(rows).to_string(index=False))
 
 
