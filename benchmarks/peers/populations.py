@@ -6,8 +6,8 @@ pairs of neighbouring units and scored on the units themselves. `log_score_best`
 best for the fine counts: nobody knows it, but no other would serve them better.
 
 Ours is treated alike: what a fine unit has of its own, beyond the field, is log-normal with the standard deviation that is
-likeliest when the model is trained on the pairs and scored on the units; `check` is that score, by which a user chooses
-between models. "As it comes" is without: the 20% of the default model.
+likeliest when the model is trained on the pairs and scored on the units; `check` is that score. "As it comes" is without:
+the 20% of the default model.
 """
 
 import dataclasses
