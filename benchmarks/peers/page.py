@@ -160,8 +160,8 @@ variogram or hyper-parameters are learned. pyinterpolate has the settings of its
 to 300 km, deconvolution in five iterations, eight neighbours. Its variance is that of the risk; the noise of a count
 of women among the population in five years is added to it, and the column beside is without. Ours, a Gaussian process whose
 averages over the population are the rates, has that noise as known, or half of it, or none, beside a learned noise that is the same for all counties. The evidence decides between the three, which
-were set up after the errors of the first had been seen. Times are of one process on a machine that many others used as
-well, in CPU seconds, and include learning: the deconvolution for pyinterpolate, compilation for ours.
+were set up after the errors of the first had been seen. Times are CPU seconds of one process on one core, and include
+learning: the deconvolution for pyinterpolate, compilation for ours.
 
 {table(header, lines(rows, mine, columns))}
 
