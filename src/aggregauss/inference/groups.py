@@ -19,7 +19,7 @@ from aggregauss.likelihoods.likelihood import Seen
 from aggregauss.supports.layout import Atoms
 from aggregauss.supports.support import Support
 
-TARGET, ON_CPU = 1 << 24, 1 << 20  # entries of K = k(atoms, Z) in one group; a CPU gains nothing from large ones
+TARGET, ON_CPU = 1 << 24, 1 << 19  # entries of K = k(atoms, Z) in one group; a CPU gains nothing from large ones
 ROUND, FINENESS = 64, 5
 SLACK = 1.04  # room that bags of unequal sizes leave in a group
 PADDING = Seen(1.0, 1.0, 1.0, 1.0, 0.0, 0.0)  # pyright: ignore[reportArgumentType]

@@ -16,6 +16,7 @@ from aggregauss.inference.bounds import stays
 from aggregauss.inference.data import Observations
 from aggregauss.inference.groups import Shape, groups
 from aggregauss.inference.sparse import Group
+from aggregauss.inference.still import Still
 
 EARLY = 20  # epochs before Monte Carlo draws are used: from a q as wide as the prior they are too noisy to follow
 
@@ -55,13 +56,16 @@ class Passes:
             return lambda state: self.over(state, held)
         wide = ascent.prepared_widely(self.template, start, self.settings)
         now = ascent.narrowed(wide, start, self.settings)
-        still = [kept(ascent.hold_still(self.template, start.free, now, group, self.settings)) for group in held]
+
+        @functools.cache  # when it is first asked for, so that programs are compiled before much is held
+        def still(group: int) -> Still:
+            return ascent.hold_still(self.template, start.free, now, held[group], self.settings)
 
         def look(state: ascent.State) -> ascent.Slopes:
             now = ascent.narrowed(wide, state, self.settings)
             parts = (
-                kept(ascent.still_gradient(self.template, state.free, now, own, group, self.settings))
-                for own, group in zip(still, held)
+                kept(ascent.still_gradient(self.template, state.free, now, still(i), group, self.settings))
+                for i, group in enumerate(held)
             )
             total = functools.reduce(lambda a, b: jax.tree.map(jnp.add, a, b), parts)
             return ascent.still_slopes(self.template, state, wide.whiten, *total)
