@@ -92,7 +92,7 @@ def log_totals(template: Any, vector: Array, data: Totals, effects: Array) -> tu
     top = _top(unpack(template, vector), data, effects)
     learned = jax.scipy.linalg.solve_triangular(top.root, top.s[:, None] * top.T, lower=True)
     size, vectors = jnp.linalg.eigh(symmetric(top.T - learned.T @ learned))
-    return top.t, vectors * jnp.sqrt(jnp.maximum(size, 0.0))
+    return top.t, vectors * jnp.sqrt(jnp.maximum(size, 0.0))[None, :]
 
 
 class _Top(NamedTuple):
