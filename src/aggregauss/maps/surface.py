@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from aggregauss.inference.posterior import Posterior
-from aggregauss.maps.raked import Raked
+from aggregauss.maps.benchmark import Benchmarked
 from aggregauss.supports.support import Support
 
 BLOCK = 1 << 15  # pixels at a time
@@ -63,8 +63,8 @@ def surface(post: Posterior, points: Support, threshold: float) -> Surface:
     return Surface(**{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, threshold=threshold)
 
 
-def raked_surface(draws: Raked, threshold: float) -> Surface:
-    """The same from draws that agree with the totals of regions."""
+def benchmarked_surface(draws: Benchmarked, threshold: float) -> Surface:
+    """The same from draws that agree with the reported totals."""
     parts: list[dict[str, np.ndarray]] = []
     for _, rates in draws.rates():
         quantiles = dict(zip(LEVELS, np.quantile(rates, list(LEVELS.values()), axis=0)))

@@ -18,7 +18,6 @@ from scipy.special import (
     gammaln,
     logsumexp,
     ndtr,
-    ndtri,
     stdtr,
     wrightomega,
     xlog1py,
@@ -26,7 +25,6 @@ from scipy.special import (
 )
 
 from aggregauss.marginals.chart import Number, log_normal_density, step_average
-from aggregauss.marginals.empirical import EmpiricalMarginals, empirical
 from aggregauss.marginals.lognormal import LogNormalMarginals, log_normal
 from aggregauss.marginals.marginals import Marginals
 
@@ -352,14 +350,10 @@ class PoissonLogNormal(Conditional):
         return rng.poisson(eta * np.exp(self.sd * rng.standard_normal(np.shape(eta)))).astype(float)
 
     def absorbed(self, rate: Marginals) -> tuple[Marginals, Conditional]:
-        """e^f e^v is log-normal too; draws have an effect each, the quantiles of v in an order of their own."""
-        if isinstance(rate, LogNormalMarginals):
-            return log_normal(rate.location, rate.spread**2 + np.square(self.sd)), Poisson()
-        if isinstance(rate, EmpiricalMarginals):
-            n, rows = rate.draws.shape
-            z = np.tile(ndtri((np.arange(n) + 0.5) / n)[:, None], (1, rows))
-            return empirical(rate.draws * np.exp(self.sd * np.random.default_rng(0).permuted(z, axis=0))), Poisson()
-        return rate, self
+        """e^f e^v is log-normal too."""
+        if not isinstance(rate, LogNormalMarginals):
+            return rate, self
+        return log_normal(rate.location, rate.spread**2 + np.square(self.sd)), Poisson()
 
     @property
     def _factor(self) -> LogNormalMarginals:
