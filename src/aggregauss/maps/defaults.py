@@ -16,24 +16,19 @@ which is highest at a variance of zero has no field in it.
 
 import functools
 import operator
-from typing import Literal
 
 import numpy as np
 
-from aggregauss.inference.svi import SVI
 from aggregauss.kernels import RBF, Matern32
 from aggregauss.kernels.kernel import Kernel
 from aggregauss.latent import Constant, LinearEffects
 from aggregauss.likelihoods import Likelihood
-from aggregauss.maps.classic import POOLED, classic_inference
 from aggregauss.models.gp import GP
 from aggregauss.parameters import Param, fixed, param
 from aggregauss.priors import LogNormal, RangePrior
 
-INDUCING = 250
 SHORTEST = 1 / 3  # of a region's diameter: the field's range is rarely shorter
 REPORTS = 0.2  # relative error of a reported count
-SAMPLE = 10_000  # pixels that show where a map is
 
 
 def default_model(
@@ -61,32 +56,6 @@ def default_model(
         return GP(kernel, likelihood, mean=Constant(level), aggregation="response")
     mean = LinearEffects(range(c), sd=unit, intercept_sd=2.0 * unit, value=fixed(level), names=names)
     return GP(kernel, likelihood, mean=mean, aggregation="response")
-
-
-def default_inference(
-    coordinates: np.ndarray,
-    covariates: np.ndarray,
-    smooth: bool = False,
-    inducing: int = INDUCING,
-    seed: int = 0,
-    search: Literal["bound", "totals"] = "totals",
-) -> SVI:
-    """Inducing points: a regular grid over the map, or where covariates bend the function, centres of clusters."""
-    if coordinates.shape[1] and not smooth:
-        return classic_inference(covariates, coordinates, nodes=inducing, search=search)
-    pixels = np.column_stack([covariates, coordinates])
-    rng = np.random.default_rng(seed)
-    chosen = pixels[np.sort(rng.choice(len(pixels), min(SAMPLE, len(pixels)), replace=False))]
-    centres = _centres(chosen, min(inducing, len(np.unique(chosen, axis=0))), seed)
-    return SVI(inducing=centres, pool=POOLED, search=search)
-
-
-def _centres(pixels: np.ndarray, m: int, seed: int) -> np.ndarray:
-    from sklearn.cluster import KMeans  # slow to import
-
-    sd = pixels.std(axis=0)
-    scale = np.where(sd > 0, sd, 1.0)
-    return KMeans(m, n_init="auto", max_iter=30, random_state=seed).fit(pixels / scale).cluster_centers_ * scale
 
 
 def _field(columns: range, unit: float, diameter: float) -> Kernel:

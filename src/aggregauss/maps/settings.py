@@ -10,8 +10,9 @@ from aggregauss.checks import one_of, whole_number
 from aggregauss.inference.svi import SVI
 from aggregauss.io.pixel_record import Pixels
 from aggregauss.likelihoods import Binomial, Gaussian, Likelihood, NegativeBinomial, Poisson
-from aggregauss.maps.classic import NODES, classic, classic_inference
-from aggregauss.maps.defaults import INDUCING, REPORTS, default_inference, default_model
+from aggregauss.maps.classic import NODES, POOLED, classic, classic_inference
+from aggregauss.maps.defaults import REPORTS, default_model
+from aggregauss.maps.places import places, usual_number
 from aggregauss.models.gp import GP
 from aggregauss.parameters import fixed
 from aggregauss.supports.support import Measure
@@ -64,16 +65,8 @@ class Settings:
             model = classic(pixels.names, pixels.coordinates, None if self.likelihood == "poisson" else likelihood)
             nodes = self.inducing or NODES
             return model, classic_inference(pixels.covariates, pixels.coordinates, nodes=nodes, search=search)
-        smooth = self.model == "smooth"
-        inference = default_inference(
-            pixels.coordinates, pixels.covariates, smooth, self.inducing or INDUCING, self.seed, search
-        )
-        if isinstance(self.model, GP):
-            return self.model, inference
-        level, unit = self._typical(pixels)
-        dimensions, size = pixels.coordinates.shape[1], _diameter(pixels)
-        model = default_model(pixels.names, dimensions, likelihood, level, unit, size, smooth)
-        return model, inference
+        model = self.model if isinstance(self.model, GP) else self._default(pixels, likelihood)
+        return model, SVI(inducing=self._places(pixels, model), pool=POOLED, search=search)
 
     def numbers(self, pixels: Pixels, notes: list[str]) -> tuple[np.ndarray, np.ndarray | None]:
         """What was reported, and out of how many; counts that are estimates are rounded, and it is said."""
@@ -86,6 +79,17 @@ class Settings:
                 'disaggregate: "binomial" needs the numbers examined. Name their column with examined="...".'
             )
         return _whole(observed, "counts", notes), None if examined is None else _whole(examined, "examined", notes)
+
+    def _default(self, pixels: Pixels, likelihood: Likelihood) -> GP:
+        level, unit = self._typical(pixels)
+        dimensions, smooth = pixels.coordinates.shape[1], self.model == "smooth"
+        return default_model(pixels.names, dimensions, likelihood, level, unit, _diameter(pixels), smooth)
+
+    def _places(self, pixels: Pixels, model: GP) -> np.ndarray | None:
+        """Inducing points, spread over what the function depends on."""
+        size = pixels.columns.shape[1]
+        seen = set() if model.kernel is None else {j for j in model.kernel.touches(size) if j < size}
+        return places(pixels, seen, self.inducing or usual_number(len(pixels.regions)), self.seed) if seen else None
 
     def _likelihood(self) -> Likelihood:
         match self.likelihood:
