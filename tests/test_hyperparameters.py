@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import digamma, polygamma
 
 import aggregauss as ag
 from aggregauss.inference import ascent
@@ -76,6 +77,47 @@ def test_weights_follow_the_profile_where_it_is_skew():
     density = np.exp(a * grid - b * np.exp(grid) - 0.5 * (grid - top[0]) ** 2)
     truth = np.sum(grid * density) / np.sum(density)
     assert truth < found.weights @ found.vectors[:, 0] < top[0] - 0.25 * (top[0] - truth)
+
+
+def _with_prior(prior):
+    """A model with one logarithm to learn, which has a prior."""
+    return ag.GP(ag.RBF(ag.param(1.0, prior=prior), ag.fixed(1.0)), ag.Gaussian(ag.fixed(1.0)))
+
+
+@given(st.floats(-3.0, 3.0), st.floats(0.1, 1.0))
+def test_what_nothing_is_known_of_but_its_prior_has_its_prior(middle, spread):
+    """log φ ~ N(m, s²) is highest in φ at m - s², and has its mean at m all the same."""
+    model = _with_prior(ag.LogNormal(np.exp(middle), spread))
+
+    def profile(v):
+        away = (v - middle) / spread
+        return float(-0.5 * away @ away - v[0]), -away / spread - 1.0, None
+
+    found = around(profile, model, np.array([middle - spread**2]))
+    np.testing.assert_allclose(found.weights @ found.vectors, [middle], atol=1e-6)
+    np.testing.assert_allclose(found.covariance, [[spread**2]], rtol=1e-6)
+    np.testing.assert_allclose(found.weights, 0.5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [3.0, 8.0, 30.0])
+def test_the_mean_of_a_gamma_variable_is_near_its_mean_and_not_its_mode(shape):
+    """Mean and spread of log φ for φ ~ Gamma(a, 1): digamma(a) and √trigamma(a); the mode in φ is log(a - 1)."""
+    top = np.log([shape - 1.0])
+
+    def profile(v):
+        return float((shape - 1.0) * v[0] - np.exp(v[0])), (shape - 1.0) - np.exp(v), None
+
+    found = around(profile, _with_prior(ag.Gamma(shape, 1.0)), top)
+    mean = found.weights @ found.vectors[:, 0]
+    sd = np.sqrt(found.weights @ (found.vectors[:, 0] - mean) ** 2)
+    assert abs(mean - digamma(shape)) < 0.7 * abs(top[0] - digamma(shape))  # of its skewness they see a part
+    assert sd == pytest.approx(np.sqrt(polygamma(1, shape)), rel=0.15)
+
+
+def test_a_prior_that_says_little_leaves_a_factor_of_e():
+    model = _with_prior(ag.LogNormal(1.0, 3.0))
+    found = around(lambda v: (float(-v @ v / 18 - v[0]), -v / 9 - 1.0, None), model, np.array([-9.0]))
+    np.testing.assert_allclose(found.covariance, [[1.0]], rtol=1e-6)
 
 
 def test_what_ended_at_a_bound_stays_there_and_what_nothing_is_known_of_has_a_factor_of_e():

@@ -6,8 +6,13 @@ differences of its gradient. The values
     θ̂ + A^{-1/2} z,        A = H + D,        z the columns of a Hadamard matrix and their mirror images, signs of ±1,
 
 have the mean and the covariance A⁻¹ of that normal density, and each is one standard deviation away in every direction:
-far enough to matter, near enough for L to be close to quadratic. Their weights are exp(L - its quadratic). D is one for
-logarithms of positive parameters: what the data do not pin down at all is taken to be known to a factor of e.
+far enough to matter, near enough for L to be close to quadratic. Their weights are exp(L - its quadratic).
+
+    θ̂ here is the top in natural units moved by A⁻¹ j. A prior is a density in natural units, dφ = φ dlog φ: for the
+    logarithm of a parameter with a prior, j is one.
+
+D, for logarithms of positive parameters, is one where there is no prior, and otherwise what H lacks of one: what is hardly
+pinned down at all is taken to be known to a factor of e.
 """
 
 import dataclasses
@@ -44,26 +49,29 @@ class _Scale:
     inside: np.ndarray  # away from its bounds: what ended at a bound stays there
     widest: np.ndarray  # difference
     positive: np.ndarray  # 1 for logarithms
-    jacobian: np.ndarray  # 1 where a prior density in natural units needs dθ = θ dlog θ
+    jacobian: np.ndarray  # 1 for logarithms with a prior
 
 
 def around(profile: Evaluate, template: Any, top: np.ndarray) -> Around | None:
     """The mixture about the top of a profile; None where there is nothing to learn or no quadratic to be found."""
     scale = _scale(template, top)
-    best, slope, _ = profile(top)
+    _, slope, _ = profile(top)
     H = _hessian(profile, top, slope, scale) if scale.inside.any() else None
     if H is None:
         return None
     low, high = bounds(template)
+    inside = scale.inside
+    D = np.zeros(len(top))
+    D[inside] = scale.positive[inside] * np.where(scale.jacobian[inside] > 0, np.clip(1.0 - np.diag(H), 0.0, 1.0), 1.0)
     root = np.zeros((len(top), min(MOST, len(H))))
-    root[scale.inside] = _root(H, scale.positive[scale.inside])
-    vectors = np.clip(top + _signs(root.shape[1]) @ root.T, low, high)
+    root[inside] = _root(H + np.diag(D[inside]))
+    centre = np.clip(top + root @ (root.T @ scale.jacobian), low, high)
+    vectors = np.clip(centre + _signs(root.shape[1]) @ root.T, low, high)
     found = [profile(vector) for vector in vectors]
-    away = vectors - top
-    tilt = np.array([value for value, _, _ in found]) - best + 0.5 * root.shape[1]
-    tilt += away @ scale.jacobian - 0.5 * np.sum(away**2 * scale.positive, axis=1)
+    tilt = np.array([value for value, _, _ in found]) - profile(centre)[0] + 0.5 * root.shape[1]
+    tilt += (vectors - centre) @ scale.jacobian - 0.5 * ((vectors - top) ** 2 - (centre - top) ** 2) @ D
     weights = np.exp(np.clip(tilt, -np.inf, TILT))
-    if not weights.sum() > 0:
+    if not (np.isfinite(weights).all() and weights.sum() > 0):
         return None
     keep = np.flatnonzero(weights > LEAST * weights.max())
     chosen = weights[keep] / weights[keep].sum()
@@ -110,9 +118,9 @@ def _difference(
     return h, profile(top + h * unit)[1]
 
 
-def _root(H: np.ndarray, positive: np.ndarray) -> np.ndarray:
+def _root(A: np.ndarray) -> np.ndarray:
     """A^{-1/2}, one column for each of the least known directions."""
-    values, vectors = np.linalg.eigh(H + np.diag(positive))
+    values, vectors = np.linalg.eigh(A)
     floor = max(1e-8 * float(np.abs(values).max()), np.finfo(float).tiny)
     values = np.where(values > floor, values, 1.0)
     order = np.argsort(values)[:MOST]
