@@ -26,7 +26,7 @@ from aggregauss.parameters import log_prior, with_values
 
 SCATTERS = (0.05, 0.2, 0.4)
 SEARCHES = ("totals", "bound")
-MARGIN, HIGHEST = 350.0, 0.06  # km around the map, and radians per km of the finest sines
+MARGIN, HIGHEST = 350.0, 0.15  # km around the map, and radians per km of the finest sines
 LEARNED = ("lengthscale", "variance")
 MOST, WARMUP, DRAWS, CHAINS = 32, 500, 1000, 2
 COLUMNS = ["method", "scatter", "lengthscale", "lengthscale_sd", "variance", "variance_sd", "log_score", "rmse"]
@@ -98,7 +98,7 @@ def sample(scatter: float) -> tuple[Any, dict[str, np.ndarray]]:
         chain_method="sequential",
         progress_bar=False,
     )
-    mcmc.run(jax.random.key(0), extra_fields=("diverging",))
+    mcmc.run(jax.random.key(0), extra_fields=("diverging", "num_steps"))
     found = mcmc.get_samples(group_by_chain=True)
     return mcmc, {name: np.asarray(value) for name, value in found.items() if name != "z"}
 

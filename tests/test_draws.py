@@ -6,7 +6,7 @@ import pytest
 import aggregauss as ag
 from aggregauss.inference.draws import latent_draws
 from aggregauss.inference.prediction import Prediction
-from aggregauss.marginals import GaussianMarginals, empirical
+from aggregauss.marginals import GaussianMarginals
 
 
 @pytest.fixture(scope="module")
@@ -81,13 +81,3 @@ def test_joint_intervals_of_independent_values_hold_the_nth_root():
 def test_joint_intervals_of_values_that_move_together_are_the_single_ones():
     together = _gaussian(np.arange(3.0), np.full((3, 3), 4.0))
     np.testing.assert_allclose(together.joint_interval(0.9, draws=200_000)[0], together.interval(0.9)[0], atol=0.05)
-
-
-def test_empirical_quantiles_invert_the_share_of_draws_below():
-    draws = np.random.default_rng(0).gamma(2.0, size=(4001, 3))
-    found = empirical(draws)
-    np.testing.assert_allclose(found.cdf(found.quantile(0.3)), 0.3, atol=1e-3)
-    np.testing.assert_allclose(
-        found.quantile(np.array([0.1, 0.5, 0.9])), [np.quantile(d, p) for d, p in zip(draws.T, (0.1, 0.5, 0.9))]
-    )
-    np.testing.assert_allclose(found.mean, draws.mean(axis=0))

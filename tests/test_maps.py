@@ -88,6 +88,15 @@ def test_quantiles_are_ordered_and_exceedance_is_that_of_the_threshold(found):
     assert ((known.exceedance > 0.5) == likely).all()
 
 
+def test_a_total_is_known_at_least_as_well_as_it_was_reported(found):
+    """Var(log total | y) ≤ s² + 1/y, the variance of the report about it, whatever the map is like inside."""
+    totals, observed = found._draws.reached, found.pixels.regions["observed"].to_numpy()
+    report = np.sqrt(found.posterior.model.likelihood.region_sd**2 + 1 / observed)
+    assert (np.log(totals).std(axis=0) < 1.1 * report).all()
+    assert (np.log(totals).std(axis=0) > 0.5 * report).all()
+    np.testing.assert_allclose(totals.mean(axis=0), found.table()["fitted"], rtol=1e-9)
+
+
 def test_benchmarked_totals_are_those_reported_in_every_draw(exact):
     totals = exact.predict()
     observed = exact.pixels.regions["observed"].to_numpy()
@@ -220,7 +229,7 @@ def test_rates_over_other_rasters_are_not_benchmarked_and_it_is_said(found, exac
     with pytest.warns(UserWarning, match="predict: rates over other rasters are those of the model"):
         predict_rasters(exact, rain, tmp_path / "out")
     rate = open_raster(tmp_path / "out" / "mean.tif").values.ravel()[found.pixels.cell]
-    np.testing.assert_allclose(rate, found.surface().mean, rtol=1e-6)
+    np.testing.assert_allclose(rate, found.posterior.predict(found.pixels.points()).mean, rtol=1e-6)
 
 
 def test_columns_that_differ_by_case_alone_are_kept_apart(found, land, tmp_path):

@@ -33,20 +33,14 @@ def latent_draws(post: Posterior, points: Support, n: int, seed: int = 0) -> Ite
     if post.conditional.root is None:
         raise TypeError(f"draws: known for sparse schemes, but this posterior is by {post.scheme}. Use SVI().")
     scaled = points if post.scaler is None else post.scaler(points)
-    rng = np.random.default_rng(seed)
-    parts = [(post.model, post.conditional)]
-    weights = np.ones(1)
-    if post.mixture:
-        parts = [(unpack(post.model, jnp.asarray(c.vector)), c.conditional) for c in post.mixture]
-        weights = np.array([c.weight for c in post.mixture])
-    shares = _shares(weights, n)
-    z = [rng.standard_normal((len(state.alpha), k)) for (_, state), k in zip(parts, shares)]
+    rng, parts = np.random.default_rng(seed), parts_of(post, n)
+    z = [rng.standard_normal((len(state.alpha), k)) for _, state, k in parts]
     for number, start in enumerate(range(0, len(points), BLOCK)):
         rows = np.arange(start, min(start + BLOCK, len(points)))
         block = scaled[np.concatenate([rows, np.full(BLOCK - len(rows), rows[-1])])]
         e = np.random.default_rng([seed, 1, number]).standard_normal((n, BLOCK))
         drawn, first = np.empty((n, BLOCK)), 0
-        for (model, state), own, k in zip(parts, z, shares):
+        for (model, state, k), own in zip(parts, z):
             mean, back, left = (
                 np.asarray(x) for x in _pieces(model, post._training, state, layout(block), moments(block))
             )
@@ -54,6 +48,15 @@ def latent_draws(post: Posterior, points: Support, n: int, seed: int = 0) -> Ite
             drawn[mine] = mean + own.T @ back + left * e[mine]
             first += k
         yield slice(start, start + len(rows)), drawn[:, : len(rows)]
+
+
+def parts_of(post: Posterior, n: int) -> list[tuple[Any, Conditional, int]]:
+    """The model and the conditional of each value of the hyper-parameters, and how many of `n` draws it has."""
+    if not post.mixture:
+        return [(post.model, post.conditional, n)]
+    shares = _shares(np.array([c.weight for c in post.mixture]), n)
+    models = (unpack(post.model, jnp.asarray(c.vector)) for c in post.mixture)
+    return [(model, c.conditional, int(k)) for model, c, k in zip(models, post.mixture, shares)]
 
 
 def _shares(weights: np.ndarray, n: int) -> np.ndarray:

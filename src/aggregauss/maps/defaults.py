@@ -7,8 +7,7 @@ The latent function (the log of a rate, the logit of a probability, or the avera
 linear effects of the standardised covariates and a field over space, and on request a smooth function of the
 covariates. What regions differ by beyond that belongs to the field, not to an effect of each region: parts of a region
 inherit it, and the map adds up to what was reported. Counts are still not taken more literally than reports deserve:
-each may be off by about 20%. Totals that bind tighter than that confine the field to a surface which no normal
-distribution can follow; a map that must agree with the reports exactly is benchmarked afterwards.
+each may be off by about 20%. A map that must agree with the reports exactly is benchmarked afterwards.
 
 Priors are wide but not flat. They are log-normal because the search looks for the top of a density: that of a prior
 which is highest at a variance of zero has no field in it.

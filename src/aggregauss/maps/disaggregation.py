@@ -11,13 +11,13 @@ from aggregauss.inference.posterior import Kind, Posterior
 from aggregauss.inference.prediction import Prediction
 from aggregauss.inference.svi import SVI
 from aggregauss.io.pixel_record import Pixels
-from aggregauss.maps.benchmark import Benchmarked, benchmarked
 from aggregauss.maps.overlay import Pieces, overlay, own_pieces
+from aggregauss.maps.raked import Raked, as_known, benchmarked
 from aggregauss.maps.record import RunRecord
 from aggregauss.maps.region_effects import region_effects
 from aggregauss.maps.settings import Settings
-from aggregauss.maps.surface import Surface, benchmarked_surface, surface
-from aggregauss.marginals import empirical
+from aggregauss.maps.surface import Surface, raked_surface, surface
+from aggregauss.marginals import skew_log_normal
 from aggregauss.supports.support import Measure
 
 if TYPE_CHECKING:
@@ -63,15 +63,14 @@ class Disaggregation:
         bags = pieces.bags(self.pixels, measure or self.settings.measure)
         if self._draws is None or kind == "latent":
             return self.posterior.predict(bags, kind, counts=counts)
-        share = 1.0 if bags.measure == "total" else 1.0 / bags.mass[pieces.owner]
-        drawn = self._draws.totals(pieces.owner, pieces.pixel, pieces.weight * share, len(bags))
-        return _from_draws(self.posterior, drawn, bags, kind)
+        drawn = self._draws.reached if pieces is self._own else self._draws.totals(pieces)
+        return _from_draws(self.posterior, drawn / (1.0 if bags.measure == "total" else bags.mass), bags, kind)
 
     def surface(self, threshold: float | None = None) -> Surface:
         """The rate of every pixel: mean, sd, quantiles, and P(rate > threshold), by default the rate of the map."""
         limit = self.rate if threshold is None else float(threshold)
         if self._draws is not None:
-            return benchmarked_surface(self._draws, limit)
+            return raked_surface(self._draws, limit)
         return surface(self.posterior, self.pixels.points(), limit)
 
     def table(self, level: float = USUAL) -> "pd.DataFrame":
@@ -103,9 +102,9 @@ class Disaggregation:
             "rate": observed / mass,
             "fitted_rate": fitted.mean * scale / mass,
         }
-        if getattr(self.posterior.model.likelihood, "region_effect", False) and self._draws is None:
+        if getattr(self.posterior.model.likelihood, "region_effect", False) and not self.settings.benchmark:
             y, _ = self.settings.numbers(self.pixels, [])
-            own = region_effects(self.posterior, level, self._own.bags(self.pixels, "total"), y)
+            own = region_effects(self.posterior, level, self._own.bags(self.pixels, "total"), y, fitted)
             columns["with_own_effect"] = own["fitted"].to_numpy()
         if "examined" in regions:
             columns["examined"] = regions["examined"].to_numpy(float)
@@ -176,12 +175,15 @@ class Disaggregation:
         return own_pieces(self.pixels)
 
     @functools.cached_property
-    def _draws(self) -> Benchmarked | None:
-        if not self.settings.benchmark:
-            return None
-        return benchmarked(
-            self.posterior, self.pixels, self.pixels.regions["observed"].to_numpy(float), self.settings.seed
-        )
+    def _draws(self) -> Raked | None:
+        """Of maps whose regions' totals are known better than the normal posterior can say."""
+        y, _ = self.settings.numbers(self.pixels, [])
+        if self.settings.benchmark:
+            observed = self.pixels.regions["observed"].to_numpy(float)
+            return benchmarked(self.posterior, self.pixels, observed, self.settings.seed)
+        if self.settings.exponential and self.settings.measure == "total":
+            return as_known(self.posterior, self.pixels, y, self.settings.seed)
+        return None
 
     def __repr__(self) -> str:
         p = self.pixels
@@ -190,7 +192,7 @@ class Disaggregation:
 
 def _from_draws(post: Posterior, drawn: np.ndarray, bags: Any, kind: Kind) -> Prediction:
     """A prediction whose joint distribution is that of draws; a new observation scatters about them."""
-    rate = empirical(drawn)
+    rate = skew_log_normal(drawn)
     marginals = rate
     if kind == "observation":
         marginals = post.model.likelihood.observation(rate, bags.square_weight, np.ones(len(bags)))

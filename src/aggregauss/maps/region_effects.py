@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from aggregauss.inference.posterior import Posterior
+from aggregauss.inference.prediction import Prediction
 from aggregauss.likelihoods import Poisson
 from aggregauss.supports.support import Support
 
@@ -26,11 +27,16 @@ NODES = 32  # quantiles of η
 
 
 def region_effects(
-    post: Posterior, level: float = 0.95, support: Support | None = None, y: np.ndarray | None = None
+    post: Posterior,
+    level: float = 0.95,
+    support: Support | None = None,
+    y: np.ndarray | None = None,
+    response: Prediction | None = None,
 ) -> "pd.DataFrame":
     """For each region: the total without its effect, the factor e^v, and the fitted total with it, with an interval.
 
     `support` and `y` are the regions and their counts; by default those of the fit, which a saved posterior lacks.
+    `response` is what is known of their totals, by default what the posterior says.
 
     >>> import aggregauss as ag
     >>> bags = ag.Bags(np.arange(8.0), bag=np.arange(8) // 2, weights=np.full(8, 500.0))
@@ -46,7 +52,7 @@ def region_effects(
     y = post.observations.y if y is None else y
     if not (isinstance(likelihood, Poisson) and likelihood.region_effect):
         raise TypeError("region_effects: the model has no effects of regions. Use Poisson(region_effect=True).")
-    response = post.predict(support, "response")
+    response = post.predict(support, "response") if response is None else response
     eta = np.stack([response.quantile((k + 0.5) / NODES) for k in range(NODES)])
     first, second = (np.asarray(x) for x in jax.vmap(lambda e: _moments(likelihood, jnp.asarray(y), e))(eta))
     fitted = first.mean(axis=0)

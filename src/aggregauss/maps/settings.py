@@ -56,11 +56,17 @@ class Settings:
         """Whether the numbers of regions are totals or means over their people."""
         return "total" if self.likelihood in COUNTS or (self.likelihood == "gaussian" and self.total) else "mean"
 
+    @property
+    def exponential(self) -> bool:
+        """Whether the numbers of regions are sums or means of exponentials of one function."""
+        if isinstance(self.model, GP):
+            return (self.model.likelihood.link, self.model.aggregation) == ("exp", "response")
+        return self._likelihood().link == "exp"
+
     def build(self, pixels: Pixels) -> tuple[GP, SVI]:
         """The model, and how it is fitted unless the user says otherwise."""
         likelihood = self.model.likelihood if isinstance(self.model, GP) else self._likelihood()
-        aggregation = self.model.aggregation if isinstance(self.model, GP) else "response"
-        search = "totals" if (likelihood.link, aggregation) == ("exp", "response") else "bound"
+        search = "totals" if self.exponential else "bound"
         if self.model == "classic":
             model = classic(pixels.names, pixels.coordinates, None if self.likelihood == "poisson" else likelihood)
             nodes = self.inducing or NODES

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import numpy as np
 
 from aggregauss.inference.posterior import Posterior
-from aggregauss.maps.benchmark import Benchmarked
+from aggregauss.maps.raked import Raked
+from aggregauss.marginals import skew_log_normal
 from aggregauss.supports.support import Support
 
 BLOCK = 1 << 15  # pixels at a time
@@ -63,11 +64,12 @@ def surface(post: Posterior, points: Support, threshold: float) -> Surface:
     return Surface(**{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, threshold=threshold)
 
 
-def benchmarked_surface(draws: Benchmarked, threshold: float) -> Surface:
-    """The same from draws that agree with the reported totals."""
+def raked_surface(draws: Raked, threshold: float) -> Surface:
+    """The same from draws that agree with the totals of regions."""
     parts: list[dict[str, np.ndarray]] = []
     for _, rates in draws.rates():
-        quantiles = dict(zip(LEVELS, np.quantile(rates, list(LEVELS.values()), axis=0)))
-        above = np.mean(rates > threshold, axis=0)
-        parts.append({"mean": rates.mean(axis=0), "sd": rates.std(axis=0), **quantiles, "exceedance": above})
+        law = skew_log_normal(rates)
+        quantiles = {name: law.quantile(p) for name, p in LEVELS.items()}
+        exceedance = 1.0 - law.cdf(np.full(rates.shape[1], threshold))
+        parts.append({"mean": law.mean, "sd": np.sqrt(law.variance), **quantiles, "exceedance": exceedance})
     return Surface(**{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, threshold=threshold)

@@ -27,6 +27,7 @@ from scipy.special import (
 from aggregauss.marginals.chart import Number, log_normal_density, step_average
 from aggregauss.marginals.lognormal import LogNormalMarginals, log_normal
 from aggregauss.marginals.marginals import Marginals
+from aggregauss.marginals.skew_lognormal import SkewLogNormalMarginals, with_factor
 
 PEAK = np.linspace(-10, 10, 61)
 HERMITE, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
@@ -350,10 +351,12 @@ class PoissonLogNormal(Conditional):
         return rng.poisson(eta * np.exp(self.sd * rng.standard_normal(np.shape(eta)))).astype(float)
 
     def absorbed(self, rate: Marginals) -> tuple[Marginals, Conditional]:
-        """e^f e^v is log-normal too."""
-        if not isinstance(rate, LogNormalMarginals):
-            return rate, self
-        return log_normal(rate.location, rate.spread**2 + np.square(self.sd)), Poisson()
+        """e^f e^v is log-normal too, or skew as e^f is."""
+        if isinstance(rate, LogNormalMarginals):
+            return log_normal(rate.location, rate.spread**2 + np.square(self.sd)), Poisson()
+        if isinstance(rate, SkewLogNormalMarginals):
+            return with_factor(rate, self.sd), Poisson()
+        return rate, self
 
     @property
     def _factor(self) -> LogNormalMarginals:

@@ -1,14 +1,14 @@
-"""Maps whose regional totals are those that were reported, exactly.
+"""Maps whose regional totals are known.
 
-Of every joint draw r of the rates, the pixels i are scaled so that each region a has its reported total y_a,
+Of every joint draw r of the rates, the pixels i are scaled so that each region a has the total T_a,
 
-    x_i = r_i Π_a f_a^θ_ia,    Σ_i w_ai x_i = y_a,        f_a ← f_a y_a / Σ_i w_ai x_i   until all agree.
+    x_i = r_i Π_a f_a^θ_ia,    Σ_i w_ai x_i = T_a,        f_a ← f_a T_a / Σ_i w_ai x_i   until all agree.
 
 A pixel of one region has the factor of this region, a pixel on a border a geometric mean of the factors on both sides:
 θ_ia is the part of it that lies in region a, rounded. With θ_ia in proportion to w_ai, x is of all maps that agree the
-nearest to r in the sense of Kullback and Leibler. Where a region reports nothing f_a = 0, also in the pixels that it
-shares. What was reported is met by each draw, and so by means and quantiles of totals; what remains uncertain is how a
-region's total is spread within it.
+nearest to r in the sense of Kullback and Leibler. Where a region has nothing f_a = 0, also in the pixels that it
+shares. The totals may be those that were reported, or draws of what is known of them; the draws of r say how
+a region's total is spread within it.
 """
 
 import dataclasses
@@ -19,10 +19,13 @@ import numpy as np
 from scipy import sparse
 
 from aggregauss.checks import warn
+from aggregauss.inference.data import observe
 from aggregauss.inference.draws import latent_draws
 from aggregauss.inference.posterior import Posterior
+from aggregauss.inference.total_draws import total_draws
 from aggregauss.io.pixel_record import Pixels
 from aggregauss.io.words import several
+from aggregauss.maps.overlay import Pieces
 
 DRAWS = 1000
 PARTS = 4  # of a pixel to which θ is rounded: pixels of equal θ have equal factors, and are raked as one
@@ -33,13 +36,15 @@ BLOCK = 32  # draws at a time
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Benchmarked:
-    """Draws of the rates of all pixels that agree with the reported totals."""
+class Raked:
+    """Draws of the rates of all pixels that agree with the totals of regions."""
 
     pixels: Pixels
     post: Posterior
     log_factors: np.ndarray  # (draws, regions)
+    reached: np.ndarray  # totals of the regions, (draws, regions)
     seed: int
+    last: dict[Pieces, np.ndarray] = dataclasses.field(default_factory=dict)  # totals that were asked for before
 
     def rates(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Blocks of pixels with their draws, shape (draws, pixels)."""
@@ -47,24 +52,43 @@ class Benchmarked:
         for rows, drawn in _rates(self.post, self.pixels, len(self.log_factors), self.seed):
             yield rows, drawn * _scale(theta[rows], self.log_factors)
 
-    def totals(self, owner: np.ndarray, pixel: np.ndarray, weight: np.ndarray, size: int) -> np.ndarray:
-        """Draws of Σ_j weight_j rate(pixel_j) over the pieces j of each owner, shape (draws, size)."""
-        return _sums(self.rates(), owner, pixel, weight, len(self.log_factors), size)
+    def totals(self, pieces: Pieces) -> np.ndarray:
+        """Draws of the totals of any polygons, shape (draws, polygons)."""
+        if pieces not in self.last:
+            size = len(self.log_factors), len(pieces.labels)
+            found = _sums(self.rates(), pieces.owner, pieces.pixel, pieces.weight, *size)
+            self.last.clear()
+            self.last[pieces] = found
+        return self.last[pieces]
 
 
-def benchmarked(post: Posterior, pixels: Pixels, y: np.ndarray, seed: int = 0, draws: int = DRAWS) -> Benchmarked:
-    """Draws of the map, scaled to the reported totals y."""
-    theta = _exponents(pixels)
-    codes = np.random.default_rng(0).random(len(y))  # sums of which tell one set of exponents from another
+def raked(post: Posterior, pixels: Pixels, totals: np.ndarray, seed: int = 0) -> Raked:
+    """Draws of the map with these totals of regions, a row for each draw."""
+    theta, draws = _exponents(pixels), len(totals)
+    codes = np.random.default_rng(0).random(totals.shape[1])  # sums of which tell one set of exponents from another
     _, first, group = np.unique(theta @ codes, return_index=True, return_inverse=True)
     alike = theta[first]
     pair, owner = np.unique(pixels.region * len(first) + group[pixels.pixel], return_inverse=True)
     unscaled = _sums(_rates(post, pixels, draws, seed), owner, pixels.pixel, pixels.weight, draws, len(pair))
     region, group = np.divmod(pair, len(first))
     parts = [slice(start, start + BLOCK) for start in range(0, draws, BLOCK)]
-    found = [_raked(unscaled[rows], region, group, alike, y) for rows in parts]
-    _say_what_differs(np.concatenate([totals for _, totals in found]), y, pixels)
-    return Benchmarked(pixels, post, np.concatenate([log_factors for log_factors, _ in found]), seed)
+    found = [_raked(unscaled[rows], region, group, alike, totals[rows]) for rows in parts]
+    log_factors, reached = (np.concatenate(x) for x in zip(*found))
+    return Raked(pixels, post, log_factors, reached, seed)
+
+
+def benchmarked(post: Posterior, pixels: Pixels, y: np.ndarray, seed: int = 0) -> Raked:
+    """Draws of the map that have exactly the reported totals."""
+    found = raked(post, pixels, np.tile(y, (DRAWS, 1)), seed)
+    _say_what_differs(found.reached, y, pixels)
+    return found
+
+
+def as_known(post: Posterior, pixels: Pixels, y: np.ndarray, seed: int = 0) -> Raked:
+    """Draws of the map whose totals are as uncertain as the reports leave them."""
+    bags = pixels.bags("total")
+    seen = observe(bags if post.scaler is None else post.scaler(bags), y, None)
+    return raked(post, pixels, total_draws(post, seen, DRAWS, seed), seed)
 
 
 def _exponents(pixels: Pixels) -> sparse.csr_array:
@@ -82,19 +106,20 @@ def _scale(theta: sparse.csr_array, log_factors: np.ndarray) -> np.ndarray:
 
 
 def _raked(
-    unscaled: np.ndarray, region: np.ndarray, group: np.ndarray, theta: sparse.csr_array, y: np.ndarray
+    unscaled: np.ndarray, region: np.ndarray, group: np.ndarray, theta: sparse.csr_array, wanted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Log factors of some draws, and the totals that they make of those of pairs of a region and a group of pixels."""
-    log_factors = np.where(y > 0, np.zeros((len(unscaled), 1)), -np.inf)
-    gather = sparse.csr_array((np.ones(len(region)), (region, np.arange(len(region)))), (len(y), len(region)))
+    log_factors = np.where(wanted > 0, 0.0, -np.inf)
+    shape = wanted.shape[1], len(region)
+    gather = sparse.csr_array((np.ones(len(region)), (region, np.arange(len(region)))), shape)
 
     def totals() -> np.ndarray:
         return (gather @ (unscaled * _scale(theta, log_factors)[:, group]).T).T
 
     for _ in range(ROUNDS):
         now = totals()
-        reachable = (y > 0) & (now > 0)
-        step = np.log(np.where(reachable, y, 1.0) / np.where(reachable, now, 1.0))
+        reachable = (wanted > 0) & (now > 0)
+        step = np.log(np.where(reachable, wanted, 1.0) / np.where(reachable, now, 1.0))
         if np.abs(step).max() < AGREEMENT:
             break
         log_factors += step
