@@ -6,13 +6,10 @@ differences of its gradient. The values
     θ̂ + A^{-1/2} z,        A = H + D,        z the columns of a Hadamard matrix and their mirror images, signs of ±1,
 
 have the mean and the covariance A⁻¹ of that normal density, and each is one standard deviation away in every direction:
-far enough to matter, near enough for L to be close to quadratic. Their weights are exp(L - its quadratic).
-
-    θ̂ here is the top in natural units moved by A⁻¹ j. A prior is a density in natural units, dφ = φ dlog φ: for the
-    logarithm of a parameter with a prior, j is one.
-
-D, for logarithms of positive parameters, is one where there is no prior, and otherwise what H lacks of one: what is hardly
-pinned down at all is taken to be known to a factor of e.
+far enough to matter, near enough for L to be close to quadratic. Their weights are exp(L - its quadratic). A prior is a
+density in natural units, dφ = φ dlog φ: where logarithms have one, the values lie about θ̂ + A⁻¹ j instead, with j = 1
+for these. D, for logarithms of positive parameters, is one where there is no prior, and otherwise what H lacks of one:
+what is hardly pinned down at all is taken to be known to a factor of e.
 """
 
 import dataclasses

@@ -2,10 +2,10 @@
 
 log x is itself a shifted log-normal number, mirrored where its skewness is negative:
 
-    log x = location + spread s (e^{g s z} - e^{g²/2}) / (e^{g²/2} √(e^{g²} - 1)),        z ~ N(0, 1),  s = sign(skewness),
+    log x = location + spread s (e^{g s z} - e^{g²/2}) / (e^{g²/2} √(e^{g²} - 1)),    z ~ N(0, 1),  s = sign(skewness),
 
-with mean `location`, standard deviation `spread` and skewness s (e^{g²} + 2) √(e^{g²} - 1). With g → 0 it is normal. A part
-of a sum that is known has such a law: it may be far less than its share, but hardly more than the sum.
+with mean `location`, standard deviation `spread` and skewness s (e^{g²} + 2) √(e^{g²} - 1). With g → 0 it is normal. A
+part of a sum that is known has such a law: it may be far less than its share, but hardly more than the sum.
 """
 
 import dataclasses
