@@ -2,10 +2,12 @@
 
 With whitened inducing variables ε ~ N(μ, C Cᵀ) and R of `conditional`, a draw at the point s is
 
-    f(s) = m(s) + k(s, T) α + (Cᵀ R k(T, s))ᵀ z + √(k(s, s) - |R k(T, s)|²) e,        z, e standard normal:
+    f(s) = m(s) + k(s, T) α + (Cᵀ R k(T, s))ᵀ z + r(s, l) L⁻ᵀ e + √(r(s, s) - |L⁻¹ r(l, s)|²) e',
 
-z is shared by all points, e is each point's own (what the inducing variables leave open is taken to be independent).
-Where hyper-parameters are uncertain, each value of the mixture has its share of the draws.
+with z, e and e' standard normal. z is shared by all points. r(s, s') = k(s, s') - (R k(T, s))ᵀ (R k(T, s')) is what the
+inducing variables leave open; it reaches no further than they lie apart. Points are taken in tiles of neighbours; l are
+some of the tile's points, r(l, l) = L Lᵀ, and e is shared by the tile. Only what these leave open, too, is each point's
+own. Where hyper-parameters are uncertain, each value of the mixture has its share of the draws.
 """
 
 from collections.abc import Iterator
@@ -16,38 +18,51 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from aggregauss import linalg
 from aggregauss.inference.conditional import Conditional, _features, _solves
 from aggregauss.inference.posterior import Posterior
-from aggregauss.kernels.covariance import diagonal
+from aggregauss.kernels.covariance import cross, diagonal
 from aggregauss.latent.effects import with_effects
 from aggregauss.latent.means import Moments, moments
 from aggregauss.parameters import unpack
 from aggregauss.supports.layout import Layout, layout
+from aggregauss.supports.nearby import nearby
 from aggregauss.supports.support import Support
 
-BLOCK = 2048  # points at a time
+TILE, LOCAL = 4096, 512  # points of a tile, and those of them that stand for the others
+ROUNDING = 1e-9  # of prior variances, in differences of them
 
 
-def latent_draws(post: Posterior, points: Support, n: int, seed: int = 0) -> Iterator[tuple[slice, np.ndarray]]:
-    """Blocks of points, each with `n` draws of the function there, shape (n, points); the same in every call."""
+def latent_draws(
+    post: Posterior, points: Support, n: int, seed: int = 0, near: np.ndarray | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Tiles of points, each with `n` draws of the function there, shape (n, points); the same in every call.
+
+    Neighbours are those in the columns `near`, by default those of the points.
+    """
     if post.conditional.root is None:
         raise TypeError(f"draws: known for sparse schemes, but this posterior is by {post.scheme}. Use SVI().")
     scaled = points if post.scaler is None else post.scaler(points)
+    order = nearby(scaled.center if near is None else near)
+    size = min(TILE, 1 << (len(points) - 1).bit_length())
+    step = max(1, size // LOCAL)
+    middle = jnp.arange(step // 2, size, step)  # of every few points
     rng, parts = np.random.default_rng(seed), parts_of(post, n)
     z = [rng.standard_normal((len(state.alpha), k)) for _, state, k in parts]
-    for number, start in enumerate(range(0, len(points), BLOCK)):
-        rows = np.arange(start, min(start + BLOCK, len(points)))
-        block = scaled[np.concatenate([rows, np.full(BLOCK - len(rows), rows[-1])])]
-        e = np.random.default_rng([seed, 1, number]).standard_normal((n, BLOCK))
-        drawn, first = np.empty((n, BLOCK)), 0
-        for (model, state, k), own in zip(parts, z):
-            mean, back, left = (
-                np.asarray(x) for x in _pieces(model, post._training, state, layout(block), moments(block))
-            )
+    for number, start in enumerate(range(0, len(points), size)):
+        rows = order[start : start + size]
+        tile = scaled[np.concatenate([rows, np.full(size - len(rows), rows[-1])])]
+        some = layout(tile[np.asarray(middle)])
+        rng = np.random.default_rng([seed, 1, number])
+        shared, own = rng.standard_normal((n, size // step)), rng.standard_normal((n, size))
+        drawn, first = np.empty((n, size)), 0
+        for (model, state, k), ahead in zip(parts, z):
+            found = _pieces(model, post._training, state, layout(tile), moments(tile), some, middle)
+            mean, back, local, left = (np.asarray(x) for x in found)
             mine = slice(first, first + k)
-            drawn[mine] = mean + own.T @ back + left * e[mine]
+            drawn[mine] = mean + ahead.T @ back + shared[mine] @ local + left * own[mine]
             first += k
-        yield slice(start, start + len(rows)), drawn[:, : len(rows)]
+        yield rows, drawn[:, : len(rows)]
 
 
 def parts_of(post: Posterior, n: int) -> list[tuple[Any, Conditional, int]]:
@@ -69,10 +84,15 @@ def _shares(weights: np.ndarray, n: int) -> np.ndarray:
 
 @eqx.filter_jit
 def _pieces(
-    model: Any, train: Layout | None, state: Conditional, test: Layout, where: Moments
-) -> tuple[Array, Array, Array]:
-    """The mean, Cᵀ R k and the standard deviation of the rest."""
+    model: Any, train: Layout | None, state: Conditional, test: Layout, where: Moments, some: Layout, which: Array
+) -> tuple[Array, Array, Array, Array]:
+    """The mean, Cᵀ R k, L⁻¹ r and the standard deviation of the rest; `some` are the points `which` of the tile."""
+    kernel = with_effects(model.kernel, model.mean)
     K = _features(model, train, state, test, where)
     V, back = _solves(state, K)
-    rest = diagonal(with_effects(model.kernel, model.mean), test) - jnp.sum(V**2, axis=0)
-    return model.mean.integrate(where) + K @ state.alpha, back, jnp.sqrt(jnp.maximum(rest, 0.0))
+    prior = diagonal(kernel, test)
+    r = cross(kernel, some, test) - V[:, which].T @ V
+    L = linalg.factor(linalg.add_diagonal(r[:, which], ROUNDING * prior[which]))
+    local = linalg.lower_solve(L, r)
+    left = prior - jnp.sum(V**2, axis=0) - jnp.sum(local**2, axis=0)
+    return model.mean.integrate(where) + K @ state.alpha, back, local, jnp.sqrt(jnp.maximum(left, 0.0))

@@ -46,8 +46,8 @@ class Raked:
     seed: int
     last: dict[Pieces, np.ndarray] = dataclasses.field(default_factory=dict)  # totals that were asked for before
 
-    def rates(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Blocks of pixels with their draws, shape (draws, pixels)."""
+    def rates(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Some pixels at a time with their draws, shape (draws, pixels)."""
         theta = _exponents(self.pixels)
         for rows, drawn in _rates(self.post, self.pixels, len(self.log_factors), self.seed):
             yield rows, drawn * _scale(theta[rows], self.log_factors)
@@ -139,22 +139,28 @@ def _say_what_differs(totals: np.ndarray, y: np.ndarray, pixels: Pixels) -> None
         )
 
 
-def _rates(post: Posterior, pixels: Pixels, draws: int, seed: int) -> Iterator[tuple[slice, np.ndarray]]:
-    link = post.model.likelihood.g
-    for rows, latent in latent_draws(post, pixels.points(), draws, seed):
+def _rates(post: Posterior, pixels: Pixels, draws: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    link, near = post.model.likelihood.g, pixels.coordinates if pixels.coordinates.shape[1] else None
+    for rows, latent in latent_draws(post, pixels.points(), draws, seed, near):
         yield rows, np.asarray(link.forward(jnp.asarray(latent)))
 
 
 def _sums(
-    blocks: Iterator[tuple[slice, np.ndarray]],
+    tiles: Iterator[tuple[np.ndarray, np.ndarray]],
     owner: np.ndarray,
     pixel: np.ndarray,
     weight: np.ndarray,
     draws: int,
     size: int,
 ) -> np.ndarray:
+    """Draws of Σ weight · rate over the pixels of each owner, (draws, size)."""
     out = np.zeros((draws, size))
-    for rows, drawn in blocks:
-        mine = np.flatnonzero((pixel >= rows.start) & (pixel < rows.stop))
-        np.add.at(out.T, owner[mine], (drawn[:, pixel[mine] - rows.start] * weight[mine]).T)
+    place = np.full(1 + pixel.max(initial=0), -1)
+    for rows, drawn in tiles:
+        known = np.flatnonzero(rows < len(place))
+        place[rows[known]] = known
+        mine = np.flatnonzero(place[pixel] >= 0)
+        gather = sparse.csr_array((weight[mine], (owner[mine], place[pixel[mine]])), (size, len(rows)))
+        out += (gather @ drawn.T).T
+        place[rows[known]] = -1
     return out

@@ -66,10 +66,11 @@ def surface(post: Posterior, points: Support, threshold: float) -> Surface:
 
 def raked_surface(draws: Raked, threshold: float) -> Surface:
     """The same from draws that agree with the totals of regions."""
-    parts: list[dict[str, np.ndarray]] = []
-    for _, rates in draws.rates():
+    found = {name: np.empty(len(draws.pixels)) for name in ABOUT}
+    for rows, rates in draws.rates():
         law = skew_log_normal(rates)
-        quantiles = {name: law.quantile(p) for name, p in LEVELS.items()}
-        exceedance = 1.0 - law.cdf(np.full(rates.shape[1], threshold))
-        parts.append({"mean": law.mean, "sd": np.sqrt(law.variance), **quantiles, "exceedance": exceedance})
-    return Surface(**{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, threshold=threshold)
+        exceedance = 1.0 - law.cdf(np.full(len(rows), threshold))
+        known = {"mean": law.mean, "sd": np.sqrt(law.variance), "exceedance": exceedance}
+        for name, values in {**known, **{name: law.quantile(p) for name, p in LEVELS.items()}}.items():
+            found[name][rows] = values
+    return Surface(**found, threshold=threshold)
