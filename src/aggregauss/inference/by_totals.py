@@ -40,19 +40,6 @@ def _rising(template: Any, vector: Array, data: Totals, effects: Array) -> tuple
 _level = eqx.filter_jit(evidence)
 
 
-def resting(template: Any, vector: Array, data: Totals, effects: Float[Array, " e"]) -> Float[Array, " e"]:
-    """The effects about which totals are expanded and that are then their posterior mean."""
-    for _ in range(SETTLING if len(effects) else 0):
-        after = _level(template, vector, data, effects).effects
-        moved = float(jnp.max(jnp.abs(after - effects)))
-        if not np.isfinite(moved):
-            break
-        effects = after
-        if moved < 0.1 * RESTS:
-            break
-    return effects
-
-
 @dataclasses.dataclass
 class Profile:
     """The evidence as a function of the hyper-parameters; remembers every evaluation, so that a search can resume."""
@@ -88,7 +75,14 @@ class Profile:
     def settle(self, vector: np.ndarray) -> float:
         """The effects at rest for these hyper-parameters; how far they moved."""
         before = self.effects
-        self.effects = resting(self.template, jnp.asarray(vector), self.data, before)
+        for _ in range(SETTLING if len(before) else 0):
+            after = _level(self.template, jnp.asarray(vector), self.data, self.effects).effects
+            moved = float(jnp.max(jnp.abs(after - self.effects)))
+            if not np.isfinite(moved):
+                break
+            self.effects = after
+            if moved < 0.1 * RESTS:
+                break
         return float(jnp.max(jnp.abs(self.effects - before), initial=0.0))
 
     def save(self) -> None:

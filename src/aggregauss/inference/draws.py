@@ -10,7 +10,7 @@ some of the tile's points, r(l, l) = L Lᵀ, and e is shared by the tile. Only w
 own. Where hyper-parameters are uncertain, each value of the mixture has its share of the draws.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -29,16 +29,22 @@ from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.nearby import nearby
 from aggregauss.supports.support import Support
 
-TILE, LOCAL = 4096, 512  # points of a tile, and those of them that stand for the others
+TILE, LOCAL = 2048, 256  # points of a tile, and those of them that stand for the others
 ROUNDING = 1e-9  # of prior variances, in differences of them
 
 
 def latent_draws(
-    post: Posterior, points: Support, n: int, seed: int = 0, near: np.ndarray | None = None
+    post: Posterior,
+    points: Support,
+    n: int,
+    seed: int = 0,
+    near: np.ndarray | None = None,
+    z: Sequence[np.ndarray] | None = None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Tiles of points, each with `n` draws of the function there, shape (n, points); the same in every call.
 
-    Neighbours are those in the columns `near`, by default those of the points.
+    Neighbours are those in the columns `near`, by default those of the points. `z` is standard normal unless given, for
+    each value of the hyper-parameters (see `refined`).
     """
     if post.conditional.root is None:
         raise TypeError(f"draws: known for sparse schemes, but this posterior is by {post.scheme}. Use SVI().")
@@ -47,8 +53,10 @@ def latent_draws(
     size = min(TILE, 1 << (len(points) - 1).bit_length())
     step = max(1, size // LOCAL)
     middle = jnp.arange(step // 2, size, step)  # of every few points
-    rng, parts = np.random.default_rng(seed), parts_of(post, n)
-    z = [rng.standard_normal((len(state.alpha), k)) for _, state, k in parts]
+    parts, weights = parts_of(post)
+    if z is None:
+        rng, numbers = np.random.default_rng(seed), shares(weights, n)
+        z = [rng.standard_normal((len(state.alpha), k)) for (_, state), k in zip(parts, numbers)]
     for number, start in enumerate(range(0, len(points), size)):
         rows = order[start : start + size]
         tile = scaled[np.concatenate([rows, np.full(size - len(rows), rows[-1])])]
@@ -56,30 +64,29 @@ def latent_draws(
         rng = np.random.default_rng([seed, 1, number])
         shared, own = rng.standard_normal((n, size // step)), rng.standard_normal((n, size))
         drawn, first = np.empty((n, size)), 0
-        for (model, state, k), ahead in zip(parts, z):
+        for (model, state), ahead in zip(parts, z):
             found = _pieces(model, post._training, state, layout(tile), moments(tile), some, middle)
             mean, back, local, left = (np.asarray(x) for x in found)
-            mine = slice(first, first + k)
+            mine = slice(first, first + ahead.shape[1])
             drawn[mine] = mean + ahead.T @ back + shared[mine] @ local + left * own[mine]
-            first += k
+            first = mine.stop
         yield rows, drawn[:, : len(rows)]
 
 
-def parts_of(post: Posterior, n: int) -> list[tuple[Any, Conditional, int]]:
-    """The model and the conditional of each value of the hyper-parameters, and how many of `n` draws it has."""
+def parts_of(post: Posterior) -> tuple[list[tuple[Any, Conditional]], np.ndarray]:
+    """The model and the conditional for each value of the hyper-parameters, and their weights."""
     if not post.mixture:
-        return [(post.model, post.conditional, n)]
-    shares = _shares(np.array([c.weight for c in post.mixture]), n)
-    models = (unpack(post.model, jnp.asarray(c.vector)) for c in post.mixture)
-    return [(model, c.conditional, int(k)) for model, c, k in zip(models, post.mixture, shares)]
+        return [(post.model, post.conditional)], np.ones(1)
+    parts = [(unpack(post.model, jnp.asarray(c.vector)), c.conditional) for c in post.mixture]
+    return parts, np.array([c.weight for c in post.mixture])
 
 
-def _shares(weights: np.ndarray, n: int) -> np.ndarray:
+def shares(weights: np.ndarray, n: int) -> list[int]:
     """Whole numbers in proportion to the weights that add up to n."""
     exact = weights / weights.sum() * n
-    shares = np.floor(exact).astype(int)
-    shares[np.argsort(shares - exact)[: n - shares.sum()]] += 1
-    return shares
+    found = np.floor(exact).astype(int)
+    found[np.argsort(found - exact)[: n - found.sum()]] += 1
+    return found.tolist()
 
 
 @eqx.filter_jit

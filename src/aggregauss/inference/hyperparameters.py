@@ -75,6 +75,13 @@ def around(profile: Evaluate, template: Any, top: np.ndarray) -> Around | None:
     return Around(vectors[keep], chosen, [found[i][2] for i in keep], root @ root.T)
 
 
+def log_measure(template: Any, vectors: np.ndarray, top: np.ndarray) -> np.ndarray:
+    """What turns profiles at packed values into log densities of these: θ for logarithms with a prior, and D of those
+    without one."""
+    scale = _scale(template, top)
+    return vectors @ scale.jacobian - 0.5 * (vectors - top) ** 2 @ (scale.positive - scale.jacobian)
+
+
 def _scale(template: Any, top: np.ndarray) -> _Scale:
     low, high = bounds(template)
     entries = [p for p in learned(template) for _ in range(p.value.size)]

@@ -81,34 +81,6 @@ class _Exponentials(Kernel):
 def evidence(template: Any, vector: Float[Array, " p"], data: Totals, effects: Float[Array, " e"]) -> Found:
     """As above, at packed hyper-parameters, the totals expanded about `effects`."""
     model = unpack(template, vector)
-    top = _top(model, data, effects)
-    value = jnp.sum(top.log_density) - 0.5 * top.a @ (top.t - top.mean) - jnp.sum(jnp.log(jnp.diagonal(top.root)))
-    return Found(value + log_prior(model), top.H.T @ top.a)
-
-
-@eqx.filter_jit
-def log_totals(template: Any, vector: Array, data: Totals, effects: Array) -> tuple[Array, Array]:
-    """Mean of t given what was observed, and a root of its covariance (T⁻¹ + W)⁻¹."""
-    top = _top(unpack(template, vector), data, effects)
-    learned = jax.scipy.linalg.solve_triangular(top.root, top.s[:, None] * top.T, lower=True)
-    size, vectors = jnp.linalg.eigh(symmetric(top.T - learned.T @ learned))
-    return top.t, vectors * jnp.sqrt(jnp.maximum(size, 0.0))[None, :]
-
-
-class _Top(NamedTuple):
-    """The mode of t, its prior N(mean, T), s = √W, the factor of I + s T s, and T⁻¹ (t - mean)."""
-
-    t: Array
-    mean: Array
-    T: Array
-    H: Array
-    s: Array
-    root: Array
-    a: Array
-    log_density: Array
-
-
-def _top(model: Any, data: Totals, effects: Array) -> _Top:
     mean, H, C = _moments(model, data.layout, effects)
     T = C + H @ H.T
 
@@ -116,11 +88,11 @@ def _top(model: Any, data: Totals, effects: Array) -> _Top:
         return model.likelihood.log_density(data.seen, jnp.exp(t))
 
     y = data.seen.y
-    start = jnp.where(y > 0, jnp.log(jnp.where(y > 0, y, 1.0)), jnp.minimum(mean, 0.0))
-    t, a, W = _mode(density, mean, T, start)
+    t, a, W = _mode(density, mean, T, jnp.where(y > 0, jnp.log(jnp.where(y > 0, y, 1.0)), jnp.minimum(mean, 0.0)))
     s = jnp.sqrt(W)
-    root = jnp.linalg.cholesky(jnp.eye(len(t)) + s[:, None] * T * s[None, :])
-    return _Top(t, mean, T, H, s, root, a, density(t))
+    log_det = jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(jnp.eye(len(t)) + s[:, None] * T * s[None, :]))))
+    value = jnp.sum(density(t)) - 0.5 * a @ (t - mean) - log_det + log_prior(model)
+    return Found(value, H.T @ a)
 
 
 def _moments(model: Any, bags: Layout, effects: Array) -> tuple[Array, Array, Array]:

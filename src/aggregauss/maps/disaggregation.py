@@ -177,13 +177,13 @@ class Disaggregation:
     @functools.cached_property
     def _draws(self) -> Raked | None:
         """Of maps whose regions' totals are known better than the normal posterior can say."""
-        y, _ = self.settings.numbers(self.pixels, [])
-        if self.settings.benchmark:
-            observed = self.pixels.regions["observed"].to_numpy(float)
-            return benchmarked(self.posterior, self.pixels, observed, self.settings.seed)
-        if self.settings.exponential and self.settings.measure == "total":
-            return as_known(self.posterior, self.pixels, y, self.settings.seed)
-        return None
+        settings = self.settings
+        sums = settings.exponential and settings.measure == "total"
+        y = settings.numbers(self.pixels, [])[0] if sums else None
+        if settings.benchmark:
+            reported = self.pixels.regions["observed"].to_numpy(float)
+            return benchmarked(self.posterior, self.pixels, y, reported, settings.seed)
+        return None if y is None else as_known(self.posterior, self.pixels, y, settings.seed)
 
     def __repr__(self) -> str:
         p = self.pixels

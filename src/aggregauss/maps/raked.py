@@ -7,12 +7,12 @@ Of every joint draw r of the rates, the pixels i are scaled so that each region 
 A pixel of one region has the factor of this region, a pixel on a border a geometric mean of the factors on both sides:
 θ_ia is the part of it that lies in region a, rounded. With θ_ia in proportion to w_ai, x is of all maps that agree the
 nearest to r in the sense of Kullback and Leibler. Where a region has nothing f_a = 0, also in the pixels that it
-shares. The totals may be those that were reported, or draws of what is known of them; the draws of r say how
-a region's total is spread within it.
+shares. The totals may be those that were reported, or those of the draws of the posterior (`refined`): r differs from
+these by what the inducing points leave open, and by pixels that were pooled, and keeps their totals.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +22,7 @@ from aggregauss.checks import warn
 from aggregauss.inference.data import observe
 from aggregauss.inference.draws import latent_draws
 from aggregauss.inference.posterior import Posterior
-from aggregauss.inference.total_draws import total_draws
+from aggregauss.inference.refined import Refined, refined
 from aggregauss.io.pixel_record import Pixels
 from aggregauss.io.words import several
 from aggregauss.maps.overlay import Pieces
@@ -33,6 +33,9 @@ ROUNDS = 500
 AGREEMENT = 1e-12  # of log totals
 MUCH = 1e-6  # by which totals may differ before it is said
 BLOCK = 32  # draws at a time
+KEPT = 1 << 26  # numbers of single precision, 256 MB: maps of this size are drawn once
+
+Tiles = list[tuple[np.ndarray, np.ndarray]]  # pixels, and their rates in single precision, (draws, pixels)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,16 +44,19 @@ class Raked:
 
     pixels: Pixels
     post: Posterior
+    z: Sequence[np.ndarray] | None  # of `latent_draws`
     log_factors: np.ndarray  # (draws, regions)
     reached: np.ndarray  # totals of the regions, (draws, regions)
     seed: int
+    kept: Tiles | None  # r, if it is small
     last: dict[Pieces, np.ndarray] = dataclasses.field(default_factory=dict)  # totals that were asked for before
 
     def rates(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Some pixels at a time with their draws, shape (draws, pixels)."""
         theta = _exponents(self.pixels)
-        for rows, drawn in _rates(self.post, self.pixels, len(self.log_factors), self.seed):
-            yield rows, drawn * _scale(theta[rows], self.log_factors)
+        drawn = self.kept or _rates(self.post, self.pixels, self.z, len(self.log_factors), self.seed)
+        for rows, rate in drawn:
+            yield rows, rate * _scale(theta[rows], self.log_factors)
 
     def totals(self, pieces: Pieces) -> np.ndarray:
         """Draws of the totals of any polygons, shape (draws, polygons)."""
@@ -62,33 +68,41 @@ class Raked:
         return self.last[pieces]
 
 
-def raked(post: Posterior, pixels: Pixels, totals: np.ndarray, seed: int = 0) -> Raked:
-    """Draws of the map with these totals of regions, a row for each draw."""
-    theta, draws = _exponents(pixels), len(totals)
+def as_known(post: Posterior, pixels: Pixels, y: np.ndarray, seed: int = 0) -> Raked:
+    """Draws of a map of totals of exponentials, which are as uncertain as the counts `y` leave them."""
+    z, totals = _refined(post, pixels, y, seed)
+    return _with_totals(post, pixels, z, totals, seed)
+
+
+def benchmarked(post: Posterior, pixels: Pixels, y: np.ndarray | None, reported: np.ndarray, seed: int = 0) -> Raked:
+    """Draws of the map that have exactly the reported totals; `y` are the counts if totals are of exponentials."""
+    z = None if y is None else _refined(post, pixels, y, seed).z
+    found = _with_totals(post, pixels, z, np.tile(reported, (DRAWS, 1)), seed)
+    _say_what_differs(found.reached, reported, pixels)
+    return found
+
+
+def _refined(post: Posterior, pixels: Pixels, y: np.ndarray, seed: int) -> Refined:
+    bags = pixels.bags("total")
+    return refined(post, observe(bags if post.scaler is None else post.scaler(bags), y, None), DRAWS, seed)
+
+
+def _with_totals(
+    post: Posterior, pixels: Pixels, z: Sequence[np.ndarray] | None, totals: np.ndarray, seed: int
+) -> Raked:
+    theta = _exponents(pixels)
     codes = np.random.default_rng(0).random(totals.shape[1])  # sums of which tell one set of exponents from another
     _, first, group = np.unique(theta @ codes, return_index=True, return_inverse=True)
     alike = theta[first]
     pair, owner = np.unique(pixels.region * len(first) + group[pixels.pixel], return_inverse=True)
-    unscaled = _sums(_rates(post, pixels, draws, seed), owner, pixels.pixel, pixels.weight, draws, len(pair))
+    drawn = _rates(post, pixels, z, DRAWS, seed)
+    kept = list(drawn) if DRAWS * len(pixels) <= KEPT else None
+    unscaled = _sums(kept or drawn, owner, pixels.pixel, pixels.weight, DRAWS, len(pair))
     region, group = np.divmod(pair, len(first))
-    parts = [slice(start, start + BLOCK) for start in range(0, draws, BLOCK)]
+    parts = [slice(start, start + BLOCK) for start in range(0, DRAWS, BLOCK)]
     found = [_raked(unscaled[rows], region, group, alike, totals[rows]) for rows in parts]
     log_factors, reached = (np.concatenate(x) for x in zip(*found))
-    return Raked(pixels, post, log_factors, reached, seed)
-
-
-def benchmarked(post: Posterior, pixels: Pixels, y: np.ndarray, seed: int = 0) -> Raked:
-    """Draws of the map that have exactly the reported totals."""
-    found = raked(post, pixels, np.tile(y, (DRAWS, 1)), seed)
-    _say_what_differs(found.reached, y, pixels)
-    return found
-
-
-def as_known(post: Posterior, pixels: Pixels, y: np.ndarray, seed: int = 0) -> Raked:
-    """Draws of the map whose totals are as uncertain as the reports leave them."""
-    bags = pixels.bags("total")
-    seen = observe(bags if post.scaler is None else post.scaler(bags), y, None)
-    return raked(post, pixels, total_draws(post, seen, DRAWS, seed), seed)
+    return Raked(pixels, post, z, log_factors, reached, seed, kept)
 
 
 def _exponents(pixels: Pixels) -> sparse.csr_array:
@@ -139,14 +153,16 @@ def _say_what_differs(totals: np.ndarray, y: np.ndarray, pixels: Pixels) -> None
         )
 
 
-def _rates(post: Posterior, pixels: Pixels, draws: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _rates(
+    post: Posterior, pixels: Pixels, z: Sequence[np.ndarray] | None, draws: int, seed: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     link, near = post.model.likelihood.g, pixels.coordinates if pixels.coordinates.shape[1] else None
-    for rows, latent in latent_draws(post, pixels.points(), draws, seed, near):
-        yield rows, np.asarray(link.forward(jnp.asarray(latent)))
+    for rows, latent in latent_draws(post, pixels.points(), draws, seed, near, z):
+        yield rows, np.asarray(link.forward(jnp.asarray(latent)), np.float32)
 
 
 def _sums(
-    tiles: Iterator[tuple[np.ndarray, np.ndarray]],
+    tiles: Iterable[tuple[np.ndarray, np.ndarray]],
     owner: np.ndarray,
     pixel: np.ndarray,
     weight: np.ndarray,
