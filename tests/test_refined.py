@@ -119,7 +119,7 @@ def test_draws_are_the_same_again_and_bags_without_people_have_none(wide):
     bags, y = wide
     weight = np.where(bags.owner == 4, 0.0, bags.weight)
     empty, y = dataclasses.replace(bags, weight=weight), np.where(np.arange(12) == 4, 0, y)
-    post = _fitted(empty, y, ag.Matern32(1.0, 0.8), ag.Poisson(), bags.center[::6], level=3.0, optimise=False)
+    post = _fitted(bags, y, ag.Matern32(1.0, 0.8), SCATTERED, bags.center[::6], level=3.0, optimise=False)
     first, again = (refined(post, observe(empty, y, None), 20, seed=7) for _ in range(2))
     np.testing.assert_array_equal(first.totals, again.totals)
     assert (first.totals[:, 4] == 0).all()
