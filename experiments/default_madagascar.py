@@ -1,34 +1,31 @@
 """The default model of a map, from 22 regions of Madagascar to their 109 districts: by variational inference and by NUTS.
 
 The model is that of `ag.disaggregate`, with a scatter of reported counts that is the default's (0.2) or another.
-"Totals" is the default: hyper-parameters by the evidence of totals, then q at its best. "Bound" has hyper-parameters from
-the bound itself. NUTS has the field in a basis of sines and each district as at most 32 weighted pixels; its draws are
-scored as the fits are.
+"Totals" is the default: hyper-parameters by the evidence of totals, then q at its best, then draws of the posterior that
+begin with draws of q. "Bound" has hyper-parameters from the bound itself. NUTS (`default_nuts.py`) has the field in a basis
+of sines and each district as at most 32 weighted pixels; its draws are scored as the fits are.
 """
 
 import dataclasses
 import functools
+from pathlib import Path
 from typing import Any
 
+import default_nuts as nuts
 import jax
 import jax.numpy as jnp
 import numpy as np
 from common import arguments, page, resumable, table
 from scipy.special import logsumexp
-from sines import Sines, matern
 
 import aggregauss as ag
 from aggregauss.maps import Settings, fit_pixels, read_map, validate
 from aggregauss.maps.record import run_record
 from aggregauss.maps.regroup import regrouped
 from aggregauss.metrics import coverage, rmse
-from aggregauss.parameters import log_prior, with_values
 
 SCATTERS = (0.05, 0.2, 0.4)
 SEARCHES = ("totals", "bound")
-MARGIN, HIGHEST = 350.0, 0.15  # km around the map, and radians per km of the finest sines
-LEARNED = ("lengthscale", "variance")
-MOST, WARMUP, DRAWS, CHAINS = 32, 500, 1000, 2
 COLUMNS = ["method", "scatter", "lengthscale", "lengthscale_sd", "variance", "variance_sd", "log_score", "rmse"]
 COLUMNS += ["rmse_log", "coverage", "rhat", "divergent"]
 
@@ -49,65 +46,13 @@ def default(scatter: float) -> ag.GP:
     return ag.GP(usual.kernel, likelihood, mean=usual.mean, aggregation="response")
 
 
-def sample(scatter: float) -> tuple[Any, dict[str, np.ndarray]]:
-    """Draws of the hyper-parameters and of the expected counts of the districts."""
-    import numpyro
-    from numpyro import distributions as dist
-    from numpyro.infer import MCMC, NUTS, init_to_value
-
-    pixels, groups, seen = country()
-    bags = ag.pool(pixels.bags("total"), MOST)
-    c = len(pixels.names)
-    known = seen.bags("total").sample().center[:, :c]
-    X = jnp.asarray((bags.center[:, :c] - known.mean(axis=0)) / known.std(axis=0))
-    sines = Sines(bags.center[:, c:], MARGIN, HIGHEST)
-    weight, owner = jnp.asarray(bags.weight), jnp.asarray(bags.owner)
-    labels = seen.regions["label"].to_numpy(str)
-    parent = jnp.asarray(np.searchsorted(labels, groups.astype(str)))
-    y = jnp.asarray(np.round(seen.regions["observed"].to_numpy(float)))
-    model = default(scatter)
-    level = float(np.log((np.asarray(y).sum() + 0.5) / (seen.totals().sum() + 1.0)))
-
-    def density() -> None:
-        beta = numpyro.sample("intercept", dist.Normal(level, 2.0))
-        slopes = numpyro.sample("slopes", dist.Normal().expand([c]).to_event(1))
-        logs = {n: numpyro.sample(f"log_{n}", dist.ImproperUniform(dist.constraints.real, (), ())) for n in LEARNED}
-        hyper = {name: jnp.exp(log) for name, log in logs.items()}
-        numpyro.factor("prior", log_prior(with_values(model.kernel, hyper)) + sum(logs.values()))
-        z = numpyro.sample("z", dist.Normal().expand(sines.shape).to_event(2))
-        spectrum = matern(1.5, hyper["variance"], hyper["lengthscale"], sines.square)
-        f = beta + X @ slopes + sines.field(z, spectrum)
-        eta = jax.ops.segment_sum(weight * jnp.exp(f), owner, len(groups), indices_are_sorted=True)
-        numpyro.deterministic("districts", eta)
-        numpyro.factor("data", jnp.sum(model.likelihood.log_prob(y, jnp.zeros(len(y)).at[parent].add(eta))))
-
-    rng = np.random.default_rng(0)
-    start = {
-        "intercept": level + 0.3 * rng.standard_normal(),
-        "slopes": 0.2 * rng.standard_normal(c),
-        "log_lengthscale": np.log(100.0) + 0.3 * rng.standard_normal(),
-        "log_variance": 0.3 * rng.standard_normal(),
-        "z": 0.1 * rng.standard_normal(sines.shape),
-    }
-    strategy = init_to_value(values={name: jnp.asarray(value) for name, value in start.items()})
-    mcmc = MCMC(
-        NUTS(density, init_strategy=strategy),
-        num_warmup=WARMUP,
-        num_samples=DRAWS,
-        num_chains=CHAINS,
-        chain_method="sequential",
-        progress_bar=False,
-    )
-    mcmc.run(jax.random.key(0), extra_fields=("diverging", "num_steps"))
-    found = mcmc.get_samples(group_by_chain=True)
-    return mcmc, {name: np.asarray(value) for name, value in found.items() if name != "z"}
-
-
-def by_nuts(scatter: float) -> dict[str, Any]:
-    """Scores of the draws, as `validate` finds those of a fit."""
+def by_nuts(scatter: float, folder: str | None) -> dict[str, Any]:
+    """Scores of the draws, as `validate` finds those of a fit; the draws are those in the folder, or are made here."""
     from numpyro.diagnostics import split_gelman_rubin
 
-    mcmc, found = sample(scatter)
+    kept = None if folder is None else Path(folder) / f"{scatter}.npz"
+    found = dict(np.load(kept)) if kept and kept.exists() else nuts.sample(nuts.problem(*country()), scatter)
+    divergent = int(found.pop("divergent"))
     worst = max(float(np.max(split_gelman_rubin(value))) for value in found.values())
     eta = found["districts"].reshape(-1, found["districts"].shape[-1])
     y = observed()
@@ -116,11 +61,11 @@ def by_nuts(scatter: float) -> dict[str, Any]:
     counts = rng.poisson(eta * np.exp(scatter * rng.standard_normal(eta.shape)))
     low, high = np.quantile(counts, [0.025, 0.975], axis=0)
     hyper = {}
-    for name in LEARNED:
+    for name in nuts.LEARNED:
         values = np.exp(found[f"log_{name}"])
         hyper |= {name: values.mean(), f"{name}_sd": values.std()}
     score = logsumexp(log_prob, axis=0) - np.log(len(eta))
-    beside = {"rhat": worst, "divergent": int(mcmc.get_extra_fields()["diverging"].sum())}
+    beside = {"rhat": worst, "divergent": divergent}
     return {**hyper, **scored(score, eta.mean(axis=0), low, high), **beside}
 
 
@@ -132,7 +77,7 @@ def by_fit(search: str, scatter: float) -> dict[str, Any]:
     t = validate(pixels, settings, groups=groups, inference=inference, progress=False).table
     figures = scored(t["log_score"].to_numpy(), t["fitted"].to_numpy(), t["lower95%"], t["upper95%"])
     kernel = fit_pixels(seen, settings, run_record({}), inference=inference, progress=False).posterior.model.kernel
-    return {**{name: float(getattr(kernel, name)) for name in LEARNED}, **figures}
+    return {**{name: float(getattr(kernel, name)) for name in nuts.LEARNED}, **figures}
 
 
 def observed() -> np.ndarray:
@@ -151,15 +96,19 @@ def scored(score: np.ndarray, mean: np.ndarray, low: Any, high: Any) -> dict[str
     }
 
 
-def compute(method: str, scatter: float) -> dict[str, str]:
-    found = by_nuts(scatter) if method == "NUTS" else by_fit(method, scatter)
+def compute(folder: str | None, method: str, scatter: float) -> dict[str, str]:
+    found = by_nuts(scatter, folder) if method == "NUTS" else by_fit(method, scatter)
     return {name: f"{value:.4f}" for name, value in found.items()}
 
 
 def main() -> None:
-    options = arguments(__doc__ or "").parse_args()
+    parser = arguments(__doc__ or "")
+    parser.add_argument(
+        "--draws", help="folder with files 0.05.npz, 0.2.npz, 0.4.npz of default_nuts.py, if they are made"
+    )
+    options = parser.parse_args()
     keys = [(method, scatter) for scatter in SCATTERS for method in (*SEARCHES, "NUTS")]
-    report(resumable("default_madagascar", keys, COLUMNS, compute, options.fresh))
+    report(resumable("default_madagascar", keys, COLUMNS, functools.partial(compute, options.draws), options.fresh))
 
 
 def report(rows: list[dict[str, str]]) -> None:
@@ -181,8 +130,8 @@ def report(rows: list[dict[str, str]]) -> None:
 
 {table(header, lines)}
 
-Lengthscales and variances are the best ones of a fit, and posterior means ± standard deviations of NUTS ({CHAINS} chains of {DRAWS} draws
-after {WARMUP}; largest R-hat {max(float(row["rhat"]) for row in chains):.3f}; divergent draws: {sum(int(float(row["divergent"])) for row in chains)}). The log score is the mean log density of
+Lengthscales and variances are the best ones of a fit, and posterior means ± standard deviations of NUTS ({nuts.CHAINS} chains of {nuts.DRAWS} draws
+after {nuts.WARMUP}; largest R-hat {max(float(row["rhat"]) for row in chains):.3f}; divergent draws: {sum(int(float(row["divergent"])) for row in chains)}). The log score is the mean log density of
 log counts, RMSE that of rates per 1,000 people, as on the page [beside peers](peers.md)."""
     page("default_madagascar", "The default map: variational inference beside NUTS", body)
 

@@ -156,6 +156,7 @@ def summary(method: str, own: pd.DataFrame) -> dict[str, Any]:
     return {
         "log_score": "" if score is None else round(float(score), 4),
         "rmse": round(ag.metrics.rmse(y, np.where(ok, mean, y.mean())), 3),
+        "rmse_people": round(float(np.sqrt(np.average((y - np.where(ok, mean, y.mean())) ** 2, weights=1 / noise))), 3),
         "coverage": inside(full),
         "coverage_own": inside(sd),
         "failed": int((~ok).sum()),

@@ -4,41 +4,23 @@ Every method that gives numbers without a distribution is scored as a log-normal
 spread is its own error when it is trained on 11 pairs of neighbouring regions and scored on the 22 regions;
 `log_score_best` instead takes the spread that is the best for the districts, which nobody knows.
 
-Ours "as it comes" is the default model of a map. "Checked" is treated as the others are: what a district has of its own,
-beyond the covariates and the field, is log-normal with the standard deviation that is likeliest when the model is trained on
-the pairs and scored on the regions. `check` is that score, by which a user chooses between models; for the others it is the
-score with the spread that is the best for the regions.
+Ours is the check that `aggregauss demo` makes, with the options of the row, from the files of the package: the distribution
+of a new count of each district is its own. `check` is the score at the pairs, by which a user chooses between models; for
+the others it is the score with the spread that is the best for the regions.
 """
 
 import functools
 import warnings
+from typing import Any
 
 import geopandas as gpd
 import numpy as np
 import pandas as pd
-from peers import (
-    SCATTER,
-    SCORES,
-    Found,
-    Rates,
-    adding_up,
-    arguments,
-    counted,
-    folder,
-    likeliest_own,
-    log_normal,
-    merged,
-    ours,
-    resumable,
-    scores,
-    stopwatch,
-)
+from peers import SCORES, Found, arguments, folder, log_normal, resumable, scores, stopwatch
 
 import aggregauss as ag
 
 NAMES = ["elevation_z", "evi_z", "lst_mean_z"]
-BLOCK, INDUCING = 4, 150  # pixels a side that are merged for the fit; inducing points
-BELOW = 50.0  # km: a shorter range is unlikely; about a third of the diameter of a region
 POPULATED = 100.0  # people in a pixel of about 20 km² from which it counts as lived in
 
 
@@ -88,13 +70,6 @@ class Country:
         """Groups of districts as polygons with their cases."""
         shapes = self.districts[["geometry"]].assign(group=group).dissolve("group")
         return shapes.assign(cases=cases, rate=cases / np.bincount(group, self.population))
-
-    def bags(self, group: np.ndarray, block: int, columns: slice) -> ag.Support:
-        """Pixels of groups of districts, merged in blocks."""
-        p = self.pixels
-        key = np.column_stack([self.district, p.row // block, p.col // block])
-        X, people, first = merged(self.X, self.people, key)
-        return ag.Bags(X[:, columns], bag=group[self.district[first]], weights=people)
 
 
 class Task:
@@ -170,17 +145,6 @@ class Task:
         mean, sd = gp.predict(((new - center) / scale)[:, columns], return_std=True)
         return log_normal(self.exposure * np.exp(mean), sd, self.wanted)
 
-    def rates(self, covariates: bool, diameters: float) -> Rates:
-        """Expected counts by our model, those of a source adding up to its count.
-
-        The prior of the field's range says that less than so many diameters of a region are unlikely.
-        """
-        columns = slice(None) if covariates else slice(len(NAMES), None)
-        bags, new = (self.country.bags(group, BLOCK, columns) for group in (self.source, self.target))
-        model, scheme = ours(NAMES if covariates else [], bags.center, 3 * diameters * BELOW, INDUCING)
-        post = model.fit(bags, self.known, inference=scheme, progress=False)
-        return adding_up(post.predict(new), self.parent, self.known)
-
     def scores(self, found: Found) -> dict[str, str]:
         """Those of all methods, and the mean squared error in excess of that of shares by population.
 
@@ -205,25 +169,23 @@ NUMBERS = {
     "GP on centroids, places and mean only": lambda task: task.centroids(False).mean,
 }
 CENTROIDS = {"GP on centroids": True, "GP on centroids, places only": False}
-DEFAULT = "ag.disaggregate"
-MODELS = {
-    "covariates and field": (True, 1 / 3),
-    "covariates and field of long range": (True, 1.0),
-    "field": (False, 1 / 3),
+OURS: dict[str, dict[str, Any]] = {
+    "ag.disaggregate": {},
+    "ag.disaggregate, benchmark=True": {"benchmark": True},
+    'ag.disaggregate, model="smooth"': {"model": "smooth"},
+    "ag.disaggregate, without covariates": {"covariates": ()},
 }
 
 
-def default(country: Country) -> tuple[Found, float]:
-    """`ag.disaggregate` as it comes: the check that `aggregauss demo` makes, from the files of the package.
-
-    Beside it is the log score at the pairs.
-    """
+def mapped(country: Country, covariates: Any = None, **settings: Any) -> tuple[Found, float]:
+    """`ag.disaggregate` from regions to districts, and the log score at the pairs."""
     from aggregauss.maps import Settings, read_map, validate
     from aggregauss.maps.regroup import regrouped
 
-    files, settings = ag.datasets.madagascar(), Settings()
-    pixels, regions = read_map(files.districts, "cases", files.population, files.covariates, groups="region")
-    t = validate(pixels, settings, groups=regions, progress=False).table.set_index("label")
+    files, asked = ag.datasets.madagascar(), Settings(**settings)
+    rasters = files.covariates if covariates is None else covariates
+    pixels, regions = read_map(files.districts, "cases", files.population, rasters, groups="region")
+    t = validate(pixels, asked, groups=regions, progress=False).table.set_index("label")
     t = t.loc[country.districts["Name_2"].astype(str)]
     found = Found(
         t["fitted"].to_numpy(),
@@ -231,10 +193,10 @@ def default(country: Country) -> tuple[Found, float]:
         t["lower95%"].to_numpy(),
         t["upper95%"].to_numpy(),
     )
-    known = regrouped(pixels, np.arange(len(pixels.regions)), np.asarray(regions), settings.measure)
+    known = regrouped(pixels, np.arange(len(pixels.regions)), np.asarray(regions), asked.measure)
     pair = dict(zip(country.regions, country.pairs))
     names = [f"pair {pair[label]}" for label in known.regions["label"]]
-    tried = validate(known, settings, groups=names, progress=False).table
+    tried = validate(known, asked, groups=names, progress=False).table
     return found, float((tried["log_score"] + np.log(tried["observed"])).mean())
 
 
@@ -246,11 +208,9 @@ def compute(country: Country, method: str) -> list[dict[str, str]]:
     )
     with warnings.catch_warnings(), stopwatch() as passed:
         warnings.simplefilter("ignore")
-        if method == DEFAULT:
-            found, tried = default(country)
+        if method in OURS:
+            found, tried = mapped(country, **OURS[method])
             return [{"spread": "own", **task.scores(found), "check": f"{tried:.4f}", **passed()}]
-        if method in MODELS:
-            return of_model(task, check, MODELS[method], passed)
         if method in CENTROIDS:
             found = task.centroids(CENTROIDS[method])
             return [{"spread": "own", **task.scores(found), **passed()}]
@@ -264,25 +224,10 @@ def compute(country: Country, method: str) -> list[dict[str, str]]:
     return [{"spread": "checked", **row, **took}]
 
 
-def of_model(task: Task, check: Task, model: tuple[bool, float], passed) -> list[dict[str, str]]:
-    """Our model with the spread that the default has, and with the one that the check finds."""
-    rates, took = task.rates(*model), passed()
-    tried = check.rates(*model)
-    own, _ = likeliest_own(tried, check.wanted)
-    rows = []
-    for spread, sd, time in (("as it comes", SCATTER, took), ("checked", own, passed())):
-        found, of_check = counted(rates, sd, task.wanted), counted(tried, sd, check.wanted)
-        found = found._replace(log_density=found.log_density + np.log(task.wanted))  # of log counts
-        score = np.mean(of_check.log_density + np.log(check.wanted))
-        row = {**task.scores(found), "check": f"{score:.4f}", "own": f"{sd:.4f}"}
-        rows.append({"spread": spread, **row, **time})
-    return rows
-
-
 def main() -> None:
     options = arguments(__doc__ or "").parse_args()
     country = Country(folder(options, "malaria_madagascar"))
-    keys = [(method,) for method in (*NUMBERS, *CENTROIDS, *MODELS, DEFAULT)]
+    keys = [(method,) for method in (*NUMBERS, *CENTROIDS, *OURS)]
     rows = resumable(
         "madagascar",
         keys,

@@ -1,4 +1,4 @@
-"""What the comparisons share: rows that survive an interruption, merged pixels, our model, and scores.
+"""What the comparisons share: rows that survive an interruption, merged points, and scores.
 
 The peers are installed beside, in an environment of their own:
 
@@ -22,16 +22,11 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
 import common
 
 import aggregauss as ag
-from aggregauss.maps.classic import field_grid
-from aggregauss.marginals import log_normal as log_normal_law
-from aggregauss.marginals import observed
 
 ROWS = common.ROWS = Path(__file__).resolve().parent / "rows"
 arguments, folder, resumable, table = common.arguments, common.folder, common.resumable, common.table
 
 SCORES = ["log_score", "log_score_best", "rmse", "rmse_log", "coverage", "check", "own", "seconds", "cpu_seconds"]
-SCATTER, POOL = 0.2, 32  # how far totals may be off; individuals of a unit while hyper-parameters are searched for
-OWN = np.round(np.geomspace(0.02, 2.0, 25), 4)  # standard deviations of what each new unit has of its own
 
 
 class Found(NamedTuple):
@@ -66,36 +61,6 @@ def log_normal(mean: np.ndarray, sd: float | np.ndarray, y: np.ndarray) -> Found
     )
 
 
-class Rates(NamedTuple):
-    """Log-normal counts to be expected of units: mean and standard deviation of their logarithms."""
-
-    location: np.ndarray
-    spread: np.ndarray
-
-    @property
-    def mean(self) -> np.ndarray:
-        return np.exp(self.location + self.spread**2 / 2)
-
-
-def adding_up(prediction: ag.Prediction, parent: np.ndarray, known: np.ndarray) -> Rates:
-    """Predicted responses, scaled so that the means of the units of each parent add up to its known count."""
-    law = prediction.marginals
-    factor = known / np.bincount(parent, prediction.mean, minlength=len(known))
-    return Rates(law.location + np.log(factor)[parent], law.spread)
-
-
-def counted(rates: Rates, own: float, y: np.ndarray) -> Found:
-    """New counts: Poisson, each of a rate e^v times the expected one, v ~ N(-own²/2, own²); and how likely y is."""
-    law = observed(log_normal_law(rates.location - own**2 / 2, rates.spread**2 + own**2), "poisson")
-    return Found(rates.mean, law.log_prob(y), law.quantile(0.025), law.quantile(0.975))
-
-
-def likeliest_own(rates: Rates, y: np.ndarray) -> tuple[float, float]:
-    """The standard deviation under which y is likeliest, and the mean log score with it."""
-    score = [counted(rates, own, y).log_density.mean() for own in OWN]
-    return float(OWN[np.argmax(score)]), float(np.max(score))
-
-
 @contextmanager
 def stopwatch() -> Iterator[Callable[[], dict[str, str]]]:
     """Seconds that pass, and seconds of the processor, as two columns."""
@@ -112,22 +77,3 @@ def merged(columns: np.ndarray, weight: np.ndarray, key: np.ndarray) -> tuple[np
     total = np.bincount(code.ravel(), weight)
     means = np.stack([np.bincount(code.ravel(), weight * c) / total for c in columns.T], axis=1)
     return means, total, first
-
-
-def ours(covariates: list[str], X: np.ndarray, below: float, inducing: int) -> tuple[ag.GP, ag.SVI]:
-    """log rate = lines in the covariates + a Matérn field of the two last columns of X; and the scheme that fits it.
-
-    The priors are those of the default model of a map: `below` is a distance that the range of the field is unlikely to
-    stay below, its variance is log-normal about 1. Inducing points lie on a regular grid over the places.
-    """
-    c = len(covariates)
-    field = ag.Matern32(
-        ag.param(1.2 * below, prior=ag.RangePrior(below=below)),
-        ag.param(1.0, prior=ag.LogNormal(1.0, 1.0)),
-        active_dims=[c, c + 1],
-    )
-    mean = ag.LinearEffects(list(range(c)), names=covariates) if c else ag.Constant()
-    likelihood = ag.Poisson(region_effect=True, region_sd=ag.fixed(SCATTER))
-    grid = field_grid(X[:, c:], inducing)
-    Z = np.column_stack([np.tile(X[:, :c].mean(axis=0), (len(grid), 1)), grid])
-    return ag.GP(field, likelihood, mean=mean, aggregation="response"), ag.SVI(inducing=Z, pool=POOL, search="totals")

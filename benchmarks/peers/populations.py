@@ -5,8 +5,8 @@ are scored as negative binomial counts around their numbers, whose dispersion is
 pairs of neighbouring units and scored on the units themselves. `log_score_best` instead takes the dispersion that is the
 best for the fine counts: nobody knows it, but no other would serve them better.
 
-Ours is `ag.disaggregate` with `benchmark=True`, since totals are known exactly as for the opponents, and nothing else
-chosen: the distribution of a new count of each fine unit is its own.
+Ours is `ag.disaggregate` as it comes, with and without covariates, and with `benchmark=True`, since these totals are known
+exactly: the distribution of a new count of each fine unit is its own.
 """
 
 import dataclasses
@@ -78,13 +78,13 @@ class Case:
         law = negative_binomial(size, mean)
         return Found(mean, law.logpmf(self.wanted), law.ppf(0.025), law.ppf(0.975)), oracle.mean()
 
-    def ours(self, covariates: bool) -> Found:
+    def ours(self, covariates: bool, benchmark: bool) -> Found:
         """New counts of the fine units from a map of the coarse ones."""
         rasters = self.covariates if covariates else {}
         coarse = self.coarse.reset_index()[["count", "geometry"]]
-        found = ag.disaggregate(coarse, "count", covariates=rasters, benchmark=True, progress=False)
-        new = found.predict(self.fine.geometry, kind="observation")
-        return Found(found.predict(self.fine.geometry).mean, new.log_density(self.wanted), *new.interval(0.95))
+        found = ag.disaggregate(coarse, "count", covariates=rasters, benchmark=benchmark, progress=False)
+        mean, new = found.predict(self.fine.geometry).mean, found.predict(self.fine.geometry, kind="observation")
+        return Found(mean, new.log_density(self.wanted), *new.interval(0.95))
 
 
 def negative_binomial(size: float, mean: np.ndarray):
@@ -151,7 +151,12 @@ CASES = {
     "trees": ("point_patterns", trees),
 }
 PEERS = {"areal weighting (tobler)": Case.areal, "pycnophylactic (tobler)": Case.pycnophylactic}
-OURS = {"ag.disaggregate": False, "ag.disaggregate with covariates": True}
+OURS = {  # whether covariates go in, and whether totals are those reported
+    "ag.disaggregate, without covariates, benchmark=True": (False, True),
+    "ag.disaggregate, without covariates": (False, False),
+    "ag.disaggregate, benchmark=True": (True, True),
+    "ag.disaggregate": (True, False),
+}
 
 
 def compute(options, name: str, method: str) -> dict[str, str]:
@@ -160,7 +165,7 @@ def compute(options, name: str, method: str) -> dict[str, str]:
     with warnings.catch_warnings(), stopwatch() as passed:
         warnings.simplefilter("ignore")
         if method in OURS:
-            return {**scored(case, case.ours(OURS[method])), **passed()}
+            return {**scored(case, case.ours(*OURS[method])), **passed()}
         found, best = case.numbers(PEERS[method])
         return {**scored(case, found), "log_score_best": f"{best:.4f}", **passed()}
 
@@ -179,7 +184,7 @@ def main() -> None:
     parser.add_argument("--only", choices=list(CASES), action="append", help="one of the data sets")
     options = parser.parse_args()
     names = options.only or list(CASES)
-    keys = [(n, m) for n in names for m in (*PEERS, *OURS) if not (n == "counties" and OURS.get(m))]
+    keys = [(n, m) for n in names for m in (*PEERS, *OURS) if not (n == "counties" and OURS.get(m, (False,))[0])]
     columns = ["case", "method", *COLUMNS]
     rows = resumable("populations", keys, columns, functools.partial(compute, options), options.fresh)
     print(pd.DataFrame(rows).to_string(index=False))
