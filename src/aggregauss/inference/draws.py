@@ -46,14 +46,12 @@ def latent_draws(
     Neighbours are those in the columns `near`, by default those of the points. `z` is standard normal unless given, for
     each value of the hyper-parameters (see `refined`).
     """
-    if post.conditional.root is None:
-        raise TypeError(f"draws: known for sparse schemes, but this posterior is by {post.scheme}. Use SVI().")
+    parts, weights = parts_of(post)
     scaled = points if post.scaler is None else post.scaler(points)
     order = nearby(scaled.center if near is None else near)
     size = min(TILE, 1 << (len(points) - 1).bit_length())
     step = max(1, size // LOCAL)
     middle = jnp.arange(step // 2, size, step)  # of every few points
-    parts, weights = parts_of(post)
     if z is None:
         rng, numbers = np.random.default_rng(seed), shares(weights, n)
         z = [rng.standard_normal((len(state.alpha), k)) for (_, state), k in zip(parts, numbers)]
@@ -75,6 +73,8 @@ def latent_draws(
 
 def parts_of(post: Posterior) -> tuple[list[tuple[Any, Conditional]], np.ndarray]:
     """The model and the conditional for each value of the hyper-parameters, and their weights."""
+    if post.conditional.root is None:
+        raise TypeError(f"draws: known for sparse schemes, but this posterior is by {post.scheme}. Use SVI().")
     if not post.mixture:
         return [(post.model, post.conditional)], np.ones(1)
     parts = [(unpack(post.model, jnp.asarray(c.vector)), c.conditional) for c in post.mixture]

@@ -89,6 +89,7 @@ def refined(post: Posterior, observations: Observations, n: int, seed: int = 0) 
     parts, weights = parts_of(post)
     own, found = -(-n // len(parts)), []
     for number, (model, state) in enumerate(parts):
+        assert state.root is not None
         level, slope, mean = _pieces(model, post._training, state, layout(points), moments(points))
         weight, owner = jnp.asarray(few.weight), jnp.asarray(few.owner)
         target = _Target(model.likelihood, level, slope, mean, state.root, weight, owner, seen)
@@ -147,15 +148,20 @@ class _Walk:
 
     def move(self, beta: float, length: float) -> None:
         """A round of Hamiltonian Monte Carlo, with steps that are short enough."""
+        after, rate = self._tried(beta, length)
         for _ in range(PATIENCE):
-            steps = int(np.clip(np.ceil(length / self.step), FEWEST, MOST))
-            key = jax.random.key(int(self.rng.integers(2**31)))
-            after, rate = _round(self.target, self.z, key, *map(jnp.asarray, (beta, self.step, steps)))
-            if float(rate) >= LOW:
+            if rate >= LOW:
                 break
             self.step *= 0.5
+            after, rate = self._tried(beta, length)
         self.z = after
-        self.step = min(LONGEST, self.step * float(np.exp(np.clip(float(rate) - WANTED, -0.5, 0.2))))
+        self.step = min(LONGEST, self.step * float(np.exp(np.clip(rate - WANTED, -0.5, 0.2))))
+
+    def _tried(self, beta: float, length: float) -> tuple[Array, float]:
+        steps = int(np.clip(np.ceil(length / self.step), FEWEST, MOST))
+        key = jax.random.key(int(self.rng.integers(2**31)))
+        after, rate = _round(self.target, self.z, key, *map(jnp.asarray, (beta, self.step, steps)))
+        return after, float(rate)
 
 
 def _furthest(ahead: np.ndarray, most: float) -> float:
