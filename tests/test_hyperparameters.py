@@ -14,7 +14,7 @@ from aggregauss.inference import ascent
 from aggregauss.inference.climb import climb
 from aggregauss.inference.data import observe
 from aggregauss.inference.groups import choose_shapes
-from aggregauss.inference.hyperparameters import MOST, around
+from aggregauss.inference.hyperparameters import MOST, around, log_measure
 from aggregauss.inference.inducing import on_device
 from aggregauss.inference.passes import Passes
 from aggregauss.inference.transport import carried_slope, transported
@@ -112,6 +112,21 @@ def test_the_mean_of_a_gamma_variable_is_near_its_mean_and_not_its_mode(shape):
     sd = np.sqrt(found.weights @ (found.vectors[:, 0] - mean) ** 2)
     assert abs(mean - digamma(shape)) < 0.7 * abs(top[0] - digamma(shape))  # of its skewness they see a part
     assert sd == pytest.approx(np.sqrt(polygamma(1, shape)), rel=0.15)
+
+
+def test_weights_are_densities_since_all_values_are_equally_far_from_their_middle():
+    """With and without a prior: L + `log_measure` at the values, normalised."""
+    for prior in (ag.Gamma(6.0, 1.0), None):
+        top = np.log([5.0])
+
+        def profile(v):
+            return float(5.0 * v[0] - np.exp(v[0])), 5.0 - np.exp(v), None
+
+        lengthscale = 1.0 if prior is None else ag.param(1.0, prior=prior)
+        model = ag.GP(ag.RBF(lengthscale, ag.fixed(1.0)), ag.Gaussian(ag.fixed(1.0)))
+        found = around(profile, model, top)
+        density = np.array([profile(v)[0] for v in found.vectors]) + log_measure(model, found.vectors, top)
+        np.testing.assert_allclose(found.weights, np.exp(density) / np.exp(density).sum(), rtol=1e-9)
 
 
 def test_a_prior_that_says_little_leaves_a_factor_of_e():

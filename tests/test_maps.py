@@ -17,7 +17,7 @@ import maps
 from aggregauss.io import open_raster, read_pixels, read_regions
 from aggregauss.io.geopackage import write_geopackage
 from aggregauss.io.tables import write_csv
-from aggregauss.maps import load_map, polygon_table, predict_polygons, predict_rasters, validate
+from aggregauss.maps import load_map, polygon_table, predict_polygons, predict_rasters, raked, validate
 from aggregauss.maps.dependence import dependence
 from aggregauss.maps.settings import Settings
 
@@ -95,6 +95,14 @@ def test_a_total_is_known_at_least_as_well_as_it_was_reported(found):
     assert (np.log(totals).std(axis=0) < 1.1 * report).all()
     assert (np.log(totals).std(axis=0) > 0.5 * report).all()
     np.testing.assert_allclose(totals.mean(axis=0), found.table()["fitted"], rtol=1e-9)
+
+
+def test_a_map_that_is_too_large_to_keep_its_draws_makes_them_again(found, land, monkeypatch):
+    monkeypatch.setattr(raked, "KEPT", 0)
+    again = dataclasses.replace(found)
+    assert again._draws.kept is None
+    np.testing.assert_array_equal(again.surface().upper, found.surface().upper)
+    np.testing.assert_array_equal(again.predict(land["districts"]).std, found.predict(land["districts"]).std)
 
 
 def test_benchmarked_totals_are_those_reported_in_every_draw(exact):

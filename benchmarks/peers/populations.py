@@ -5,8 +5,8 @@ are scored as negative binomial counts around their numbers, whose dispersion is
 pairs of neighbouring units and scored on the units themselves. `log_score_best` instead takes the dispersion that is the
 best for the fine counts: nobody knows it, but no other would serve them better.
 
-Ours is `ag.disaggregate` as it comes, with and without covariates, and with `benchmark=True`, since these totals are known
-exactly: the distribution of a new count of each fine unit is its own.
+Ours is `ag.disaggregate` with `benchmark=True`, since these totals are known exactly, and as it comes, with and without
+covariates: the distribution of a new count of each fine unit is its own.
 """
 
 import dataclasses

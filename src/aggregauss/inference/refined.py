@@ -13,6 +13,7 @@ side by side (Del Moral et al. 2006): β grows as far as the draws still stand f
 drawn again with weights (p / q)^Δβ, and each makes a round of Hamiltonian Monte Carlo (Neal 2011) in z, in which q
 is round. The product of the mean weights is the evidence. Each value of the mixture over hyper-parameters has its share
 of the draws accordingly: all lie one standard deviation from their middle, so that their densities are their weights.
+After a long path, along which draws may fall behind, the evidence is not believed, and the mixture's weights stay.
 """
 
 from typing import Any, NamedTuple
@@ -38,7 +39,8 @@ from aggregauss.supports.layout import Layout, layout
 from aggregauss.supports.points import Points
 from aggregauss.supports.pool import pool
 
-ESS, MOST_ROUNDS, LATER = 0.8, 60, 4  # part of the draws that stand for all; rounds from q to p, and after them
+ESS = 0.8  # part of the draws that stand for all
+MOST_ROUNDS, BELIEVED, LATER = 60, 16, 4  # from q to p at most, such that the evidence is believed, and after them
 FIRST, LONGEST, JITTER = 0.25, 0.8, 0.2  # steps, and by which part the draws' own differ
 SHORT, LONG, FEWEST, MOST = 1.5, 5.0, 6, 64  # paths on the way and at its end, where they cross p; their steps
 WANTED, LOW, PATIENCE = 0.8, 0.5, 12  # parts that are accepted: aimed at, and too few; halvings of the step
@@ -94,8 +96,9 @@ def refined(post: Posterior, observations: Observations, n: int, seed: int = 0) 
         weight, owner = jnp.asarray(few.weight), jnp.asarray(few.owner)
         target = _Target(model.likelihood, level, slope, mean, state.root, weight, owner, seen)
         found.append(_Walk(target, np.random.default_rng([seed, 2, number]), own))
-    if len(parts) > 1:
-        weights = _weights(post, [model for model, _ in parts], [walk.arrive() for walk in found])
+    evidence = [walk.arrive() for walk in found]
+    if len(parts) > 1 and max(walk.rounds for walk in found) <= BELIEVED:
+        weights = _weights(post, [model for model, _ in parts], evidence)
     drawn = [walk.drawn(k) for walk, k in zip(found, shares(weights, n))]
     totals = np.zeros((n, len(observations.support)))
     totals[:, rows] = np.concatenate([eta for _, eta in drawn])
@@ -113,29 +116,26 @@ class _Walk:
     """Draws on their way from q to p."""
 
     def __init__(self, target: _Target, rng: np.random.Generator, n: int):
-        self.target, self.rng, self.step, self.arrived = target, rng, FIRST, False
+        self.target, self.rng, self.step, self.rounds = target, rng, FIRST, 0
         self.z = jnp.asarray(rng.standard_normal((target.slope.shape[1], n)))
 
     def arrive(self) -> float:
         """From q to p; the log evidence."""
         beta, evidence = 0.0, 0.0
-        for number in range(MOST_ROUNDS):
+        while beta < 1.0:
+            self.rounds += 1
             ahead = np.asarray(_ahead(self.target, self.z))
             ahead = np.where(np.isnan(ahead), -np.inf, ahead)
-            grow = 1.0 - beta if number == MOST_ROUNDS - 1 else _furthest(ahead, 1.0 - beta)
+            grow = 1.0 - beta if self.rounds == MOST_ROUNDS else _furthest(ahead, 1.0 - beta)
             weight = np.exp(grow * (ahead - ahead.max()))
             evidence += grow * float(ahead.max()) + float(np.log(weight.mean()))
-            self.z, beta = self.z[:, _systematic(weight, self.rng)], beta + grow
+            self.z = self.z[:, _systematic(weight, self.rng)]
+            beta = 1.0 if grow == 1.0 - beta else beta + grow
             self.move(beta, SHORT)
-            if beta >= 1.0:
-                break
-        self.arrived = True
         return evidence
 
     def drawn(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """`n` draws of z, and their totals."""
-        if not self.arrived:
-            self.arrive()
         z, totals, size = [], [], self.z.shape[1]
         for start in range(0, n, size):
             for _ in range(LATER):
