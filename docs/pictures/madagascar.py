@@ -29,7 +29,7 @@ def main(folder: str | None) -> None:
     shapes.plot("rate", ax=axes[0], norm=norm, cmap="magma_r", edgecolor="white", linewidth=0.2)
     for ax, values, style in (
         (axes[1], 1000 * known.mean, {"norm": norm, "cmap": "magma_r"}),
-        (axes[2], known.sd / known.mean, {"vmin": 0, "vmax": 1, "cmap": "cividis"}),
+        (axes[2], known.sd / known.mean, {"vmin": 0, "vmax": 1.6, "cmap": "cividis"}),
     ):
         image = np.full(pixels.grid.size, np.nan)
         image[pixels.cell] = values
