@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array
 
 from aggregauss import linalg
+from aggregauss.heap import give_back
 from aggregauss.inference.conditional import Conditional, _features, _solves
 from aggregauss.inference.posterior import Posterior
 from aggregauss.kernels.covariance import cross, diagonal
@@ -68,6 +69,7 @@ def latent_draws(
             mine = slice(first, first + ahead.shape[1])
             drawn[mine] = mean + ahead.T @ back + shared[mine] @ local + left * own[mine]
             first = mine.stop
+        give_back()
         yield rows, drawn[:, : len(rows)]
 
 

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from aggregauss.heap import kept
 from aggregauss.inference.conditional import Conditional, _features, _solves
 from aggregauss.inference.data import Observations
 from aggregauss.inference.draws import parts_of, shares
@@ -96,7 +97,7 @@ def refined(post: Posterior, observations: Observations, n: int, seed: int = 0) 
         weight, owner = jnp.asarray(few.weight), jnp.asarray(few.owner)
         target = _Target(model.likelihood, level, slope, mean, state.root, weight, owner, seen)
         found.append(_Walk(target, np.random.default_rng([seed, 2, number]), own))
-    evidence = [walk.arrive() for walk in found]
+    evidence = [kept(walk.arrive()) for walk in found]
     if len(parts) > 1 and max(walk.rounds for walk in found) <= BELIEVED:
         weights = _weights(post, [model for model, _ in parts], evidence)
     drawn = [walk.drawn(k) for walk, k in zip(found, shares(weights, n))]
