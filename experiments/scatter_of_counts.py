@@ -18,7 +18,7 @@ from aggregauss.maps import Settings, read_map, validate
 from aggregauss.maps.regroup import regrouped
 
 STEP = 1 / 6  # degrees: pixels of about 18 km
-SEEDS = 12
+SEEDS = 6
 RATE, SLOPES = 0.06, 0.5  # cases per person; standard deviation of the effects of covariates
 FIELD = ag.Matern32(90.0, 0.7)
 TRUTHS = {  # the field, what a district's count is off by, and the standard deviation of effects of squares
