@@ -256,7 +256,7 @@ negative binomial for the others), whose spread is learned where a user could le
 units and scored on the coarse units themselves. "With the best spread" takes the one that suits the fine truth best, which
 nobody knows. Ours is `ag.disaggregate` with the options of the row, and a new count has the distribution that it gives. Bold is
 what it does given all that there is: as it comes for cases of malaria, which are estimates, and with `benchmark=True` for numbers of
-people and trees, which are known exactly. Other rows are there to be seen."""
+people and trees, which are known exactly; that this row is the bold one was settled when both had been seen."""
 
 
 def main() -> None:
