@@ -59,12 +59,12 @@ def latent_draws(
     for number, start in enumerate(range(0, len(points), size)):
         rows = order[start : start + size]
         tile = scaled[np.concatenate([rows, np.full(size - len(rows), rows[-1])])]
-        some = layout(tile[np.asarray(middle)])
+        there, where, some = layout(tile), moments(tile), layout(tile[np.asarray(middle)])
         rng = np.random.default_rng([seed, 1, number])
         shared, own = rng.standard_normal((n, size // step)), rng.standard_normal((n, size))
         drawn, first = np.empty((n, size)), 0
         for (model, state), ahead in zip(parts, z):
-            found = _pieces(model, post._training, state, layout(tile), moments(tile), some, middle)
+            found = _pieces(model, post._training, state, there, where, some, middle)
             mean, back, local, left = (np.asarray(x) for x in found)
             mine = slice(first, first + ahead.shape[1])
             drawn[mine] = mean + ahead.T @ back + shared[mine] @ local + left * own[mine]
